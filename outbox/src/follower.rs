@@ -51,7 +51,7 @@ pub struct World {
 pub enum End {
     /// It is time to end, or `--once` has written all.
     Done,
-    /// There is no such sale any more, and all that it told is written.
+    /// There is no such sale any more.
     Gone,
     /// The sale has no stream.
     Streamless,
@@ -69,6 +69,8 @@ pub struct Follower {
     metrics: Arc<SaleMetrics>,
     /// The token that holds its lock. Of two sales with one token, the server would take each for the other's holder.
     token: String,
+    /// The stream of the sale; empty: not known yet. It outlives the sale.
+    stream: Vec<u8>,
     reconciled: bool,
     /// How often it was to be reconciled again since an event was written.
     mends: u32,
@@ -94,6 +96,7 @@ impl Follower {
             name,
             metrics,
             token: uuid::Uuid::new_v4().to_string(),
+            stream: Vec::new(),
             reconciled: false,
             mends: 0,
             goal: None,
@@ -128,7 +131,7 @@ impl Follower {
                 Trouble::Stopped(why) if self.world.options.reconcile && self.mends < MENDS => {
                     self.say(&why);
                     self.mends = self.mends.saturating_add(1);
-                    self.reconciled = false;
+                    (self.reconciled, self.goal) = (false, None);
                 }
                 Trouble::Stopped(why) => return End::Stopped(why),
                 Trouble::Away(place, why) => {
@@ -145,14 +148,18 @@ impl Follower {
 
     /// Takes the lock and follows the sale until something comes in between.
     async fn attempt(&mut self) -> Result<End, Trouble> {
-        let Some(info) = source::info(&self.world.client, &self.sale).await? else { return Ok(End::Gone) };
-        self.world.absences.back(Place::Server);
-        if info.stream.is_empty() {
-            return Ok(End::Streamless);
+        let info = source::info(&self.world.client, &self.sale).await?;
+        if let Some(info) = &info {
+            self.stream.clone_from(&info.stream);
+            if self.stream.is_empty() {
+                return Ok(End::Streamless);
+            }
+            self.world.streams.enter(&self.stream, &self.sale)?;
+        } else if self.stream.is_empty() {
+            return Ok(End::Gone);
         }
-        self.world.streams.enter(&info.stream, &self.sale)?;
         let Some(hold) = self.acquire().await? else { return Ok(End::Done) };
-        let outcome = self.follow(&hold, info.stream).await;
+        let outcome = self.follow(&hold, info.as_ref()).await;
         // Whether or not the server can be told, the connection of the session ends with it.
         let _ = hold.release().await;
         outcome
@@ -166,6 +173,7 @@ impl Follower {
             Err(lockstock::Error::NotGranted) => {}
             answer => return Ok(Some(answer?)),
         }
+        self.world.absences.back(Place::Server);
         if !self.told_line {
             self.told_line = true;
             self.say("another outbox is at work on it; this one stands in line");
@@ -178,8 +186,9 @@ impl Follower {
         }
     }
 
-    async fn follow(&mut self, hold: &Hold, stream: Vec<u8>) -> Result<End, Trouble> {
+    async fn follow(&mut self, hold: &Hold, info: Option<&Info>) -> Result<End, Trouble> {
         self.told_line = false;
+        let stream = self.stream.clone();
         let mut at = match self.world.store.claim(&self.name, hold.fence()).await {
             Err(Trouble::Lost) => {
                 let why = "an outbox with a later fence has written to these tables: another server, or one whose clock went back";
@@ -187,33 +196,25 @@ impl Follower {
             }
             position => position?,
         };
-        self.world.absences.back(Place::Database);
-        self.world.absences.back(Place::Fence);
-        if self.world.options.reconcile && !self.reconciled {
+        if info.is_some() && self.world.options.reconcile && !self.reconciled {
             at = reconcile(&self.world, &self.sale, &self.name, &stream, hold.fence(), at).await?;
             self.reconciled = true;
         }
         let mut pause = SHORT;
         let mut look = self.look(&stream, at).await?;
         loop {
+            if !hold.is_held() {
+                return Err(Trouble::Lost);
+            }
             self.set_goal(look.info.as_ref(), at);
             self.tell_lag(&look, at);
-            if look.events.is_empty() {
+            let next = if look.events.is_empty() {
                 if look.info.is_none() {
+                    self.say("the sale was deleted, and all that its stream tells is written");
                     return Ok(End::Gone);
                 }
                 at = self.settle(hold, &look, at).await?;
-                self.trim(&stream, at, false).await?;
-                if self.goal.is_some_and(|goal| goal <= at.seq) || *self.world.stop.borrow() {
-                    self.trim(&stream, at, true).await?;
-                    return Ok(End::Done);
-                }
-                if self.rest(pause).await {
-                    return Ok(End::Done);
-                }
-                let sales = u32::try_from(self.world.streams.count()).unwrap_or(u32::MAX);
-                pause = pause.saturating_mul(2).min(LONG.saturating_add(FOR_EACH.saturating_mul(sales)).min(LONGEST));
-                look = self.look(&stream, at).await?;
+                None
             } else {
                 let to = after(&look, at);
                 // The next events are read while these are written.
@@ -221,12 +222,27 @@ impl Follower {
                 written?;
                 self.count(look.events.len());
                 (at, pause) = (to, SHORT);
-                self.trim(&stream, at, false).await?;
-                if *self.world.stop.borrow() {
+                Some(next)
+            };
+            // Only now both have done all that is asked of them: what answers reads may refuse writes.
+            for place in [Place::Server, Place::Database, Place::Fence] {
+                self.world.absences.back(place);
+            }
+            let ends = self.goal.is_some_and(|goal| goal <= at.seq) || *self.world.stop.borrow();
+            self.trim(&stream, at, ends).await?;
+            if ends {
+                return Ok(End::Done);
+            }
+            look = if let Some(next) = next {
+                next?
+            } else {
+                if self.rest(pause).await {
                     return Ok(End::Done);
                 }
-                look = next?;
-            }
+                let sales = u32::try_from(self.world.streams.count()).unwrap_or(u32::MAX);
+                pause = pause.saturating_mul(2).min(LONG.saturating_add(FOR_EACH.saturating_mul(sales)).min(LONGEST));
+                self.look(&stream, at).await?
+            };
             if look.info.as_ref().is_some_and(|info| info.stream != stream) {
                 // The sale was created anew with another stream.
                 return Err(Trouble::Lost);
@@ -295,9 +311,6 @@ impl Follower {
 
     /// Writes events and the position behind them.
     async fn write(&self, hold: &Hold, events: &[Event], at: Position, to: Position) -> Result<(), Trouble> {
-        if !hold.is_held() {
-            return Err(Trouble::Lost);
-        }
         let silent: Vec<Vec<u8>> =
             events.iter().filter(|event| event.is_silent()).map(|event| event.id.clone()).collect();
         let known = source::known(&self.world.client, &self.sale, silent).await?;
@@ -305,7 +318,6 @@ impl Follower {
         let kept = if self.world.options.events { events.iter().map(Event::event_row).collect() } else { Vec::new() };
         let writer = Writer { sale: &self.name, fence: hold.fence(), from: at };
         self.world.store.write(writer, to, &orders, &kept).await?;
-        self.world.absences.back(Place::Database);
         self.world.metrics.transaction();
         Ok(())
     }
@@ -330,10 +342,12 @@ impl Follower {
     }
 
     fn set_goal(&mut self, info: Option<&Info>, at: Position) {
-        if self.world.options.once && self.goal.is_none() {
-            let goal = info.map_or(at.seq, |info| info.seq);
-            self.goal = Some(goal);
-            more_to_do(goal.saturating_sub(at.seq).try_into().unwrap_or(0));
+        if self.world.options.once
+            && self.goal.is_none()
+            && let Some(info) = info
+        {
+            self.goal = Some(info.seq);
+            more_to_do(info.seq.saturating_sub(at.seq).try_into().unwrap_or(0));
         }
     }
 

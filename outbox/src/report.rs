@@ -72,18 +72,18 @@ pub fn done(events: u64) {
     }
 }
 
-/// The stores that are away, and when that was told.
+/// When it was told last of a store that it was away, and whether it was told that it answers again.
 #[derive(Debug, Default)]
 pub struct Absences {
-    told: Mutex<HashMap<Place, Instant>>,
+    told: Mutex<HashMap<Place, (Instant, bool)>>,
 }
 
 impl Absences {
     /// Reports that `place` does not answer, once a minute.
     pub fn away(&self, place: Place, why: &str) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.get(&place).is_none_or(|last| last.elapsed() >= AGAIN) {
-            told.insert(place, Instant::now());
+        if told.get(&place).is_none_or(|(last, _)| last.elapsed() >= AGAIN) {
+            told.insert(place, (Instant::now(), false));
             match place {
                 Place::Fence => say(format!("trying again: {why}")),
                 Place::Server | Place::Database => say(format!("{} is away, trying again: {why}", place.name())),
@@ -93,8 +93,12 @@ impl Absences {
 
     /// Reports that `place` answers again, if its absence was reported.
     pub fn back(&self, place: Place) {
-        if self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(&place).is_some() && place != Place::Fence {
-            say(format!("{} answers again", place.name()));
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, back)) = told.get_mut(&place).filter(|(_, back)| !*back) {
+            *back = true;
+            if place != Place::Fence {
+                say(format!("{} answers again", place.name()));
+            }
         }
     }
 }

@@ -153,7 +153,10 @@ impl Supervisor {
                 _ = search.tick(), if !(world.options.once && searched) => {
                     let mut found = Vec::new();
                     if self.patiently(async || { found = source::matching(&world.client, &patterns).await?; Ok(()) }).await? {
-                        world.absences.back(Place::Server);
+                        // Else a follower says so, which asks for more.
+                        if self.followed.is_empty() {
+                            world.absences.back(Place::Server);
+                        }
                         self.follow(found, searched);
                         searched = true;
                     }
@@ -219,7 +222,6 @@ impl Supervisor {
             End::Done => return Ok(()),
             End::Gone => {
                 self.left.remove(&sale);
-                say(format!("{}: the sale was deleted, and all that its stream tells is written", shown(&sale)));
                 return Ok(());
             }
             End::Refused(why) => return Err(Failure::new(REFUSED, why)),

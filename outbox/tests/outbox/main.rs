@@ -61,6 +61,8 @@ with_every_database! {
     together:
         a_second_outbox_stands_in_line,
         two_outboxes_with_a_sale_each_stand_in_line_for_the_other,
+        a_sale_that_was_deleted_is_written_after_a_failure,
+        once_ends_though_events_go_on,
         an_outbox_that_was_frozen_writes_nothing_more,
         many_sales_are_followed,
         what_is_written_is_trimmed;
@@ -72,6 +74,7 @@ with_every_database! {
         a_sale_without_deadlines_is_written,
         a_batch_of_the_longest_names_is_written;
     usage:
+        a_failure_is_reported_once_a_minute,
         a_table_of_another_shape_is_refused,
         another_prefix_has_tables_of_its_own;
 }

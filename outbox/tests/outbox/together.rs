@@ -1,5 +1,9 @@
 //! Several outboxes, and several sales.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
 use harness::{OK, Server, eventually};
 use rustix::process::Signal;
 
@@ -54,6 +58,53 @@ pub fn two_outboxes_with_a_sale_each_stand_in_line_for_the_other(kind: Kind) {
     sell(&mut client, "a", "b", 3);
     agree(&database, &mut client, "a");
     assert!(!second.end().contains("is away"));
+}
+
+pub fn a_sale_that_was_deleted_is_written_after_a_failure(kind: Kind) {
+    let (server, database) = (Server::start(), Database::start(kind));
+    let mut client = server.client();
+    client.expect("STOCK.CREATE sale 1000 STREAM events DEADLINES", OK);
+    let outbox = Outbox::start(&server, &database, EVERYTHING);
+    sell(&mut client, "sale", "a", 5);
+    agree(&database, &mut client, "sale");
+    outbox.signal(Signal::STOP);
+    sell(&mut client, "sale", "b", 5);
+    client.expect("DEL sale", 1);
+    // The next write fails, as if another outbox had been there.
+    database.change("UPDATE lockstock_sales SET fence = fence + 1");
+    outbox.signal(Signal::CONT);
+    outbox.says("sale: the sale was deleted, and all that its stream tells is written");
+    outbox.end();
+    assert_eq!(progress(&database, "sale"), 10);
+    has_every_event(&database, &mut client, "sale", "events");
+}
+
+/// How often a seller sells that does not wait for the outbox.
+const ROUNDS: usize = 10_000;
+
+pub fn once_ends_though_events_go_on(kind: Kind) {
+    let (server, database) = (Server::start(), Database::start(kind));
+    let mut client = server.client();
+    client.expect("STOCK.CREATE sale 10000000 STREAM events DEADLINES", OK);
+    sell(&mut client, "sale", "a", 100);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (stop, mut seller) = (&stop, server.client());
+        let selling = scope.spawn(move || {
+            let rounds = (0..ROUNDS).take_while(|_| !stop.load(Relaxed));
+            let sell = |round| {
+                seller.pipeline((0..5).map(|number| format!("STOCK.DECR_ONCE sale {round}-{number}")));
+                thread::sleep(Duration::from_millis(1));
+            };
+            rounds.map(sell).count()
+        });
+        let written = Outbox::start(&server, &database, &["--sale", "*", "--once", "--batch", "5"]).ended();
+        stop.store(true, Relaxed);
+        let rounds = selling.join().expect("a seller");
+        assert_eq!(written.status, Some(0), "{written:?}");
+        assert!(rounds < ROUNDS, "it ended after the last event");
+    });
+    assert!(progress(&database, "sale") >= 100);
 }
 
 pub fn an_outbox_that_was_frozen_writes_nothing_more(kind: Kind) {

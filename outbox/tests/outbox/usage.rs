@@ -180,6 +180,36 @@ fn prometheus_reads_the_lag() {
     outbox.end();
 }
 
+pub fn a_failure_is_reported_once_a_minute(kind: Kind) {
+    let (server, database) = (Server::start(), Database::start(kind));
+    let mut client = server.client();
+    client.expect("STOCK.CREATE sale 1000 STREAM events DEADLINES", OK);
+    let address = format!("127.0.0.1:{}", free_port());
+    let start = || Outbox::start(&server, &database, &[EVERYTHING, &["--metrics", &address]].concat());
+    let fails = |outbox: Outbox, place: &str, mend: &dyn Fn()| {
+        let tries = format!("lockstock_outbox_errors_total{{place=\"{place}\"}}");
+        outbox.says("is away");
+        eventually("it tries again", || metric(&address, &tries) >= 10.0);
+        let said = outbox.said();
+        assert_eq!((said.matches("is away").count(), said.matches("answers").count()), (1, 0), "{said}");
+        mend();
+        outbox.says(&format!("the {place} answers again"));
+        outbox.end();
+    };
+    // The server answers what changes nothing.
+    server.expect("CONFIG SET min-replicas-to-write 1", OK);
+    fails(start(), "server", &|| drop(server.expect("CONFIG SET min-replicas-to-write 0", OK)));
+    agree(&database, &mut client, "sale");
+    if kind == Kind::Postgres {
+        // The database takes the claim, and not the orders.
+        database.change("CREATE FUNCTION fail() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$ LANGUAGE plpgsql");
+        database.change("CREATE TRIGGER fails BEFORE INSERT ON lockstock_orders EXECUTE FUNCTION fail()");
+        sell(&mut client, "sale", "a", 3);
+        fails(start(), "database", &|| database.change("DROP TRIGGER fails ON lockstock_orders"));
+        agree(&database, &mut client, "sale");
+    }
+}
+
 #[test]
 fn help_and_the_man_page_name_everything() {
     let output = |word: &str| {
