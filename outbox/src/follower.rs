@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::event::{self, EntryId, Event};
-use crate::metrics::{Metrics, SaleMetrics};
+use crate::metrics::{Lag, Metrics, SaleMetrics};
 use crate::name::{shown, stored};
 use crate::options::Options;
 use crate::reconcile::reconcile;
@@ -108,7 +108,9 @@ impl Follower {
     /// Follows the sale until there is a reason to end.
     pub async fn run(mut self) -> End {
         let end = self.persist().await;
-        self.metrics.stops(matches!(end, End::Stopped(_)));
+        if matches!(end, End::Stopped(_)) {
+            self.metrics.stops(true);
+        }
         if matches!(end, End::Gone | End::Streamless) {
             self.world.metrics.forget(&self.name);
         }
@@ -137,8 +139,12 @@ impl Follower {
                 Trouble::Away(place, why) => {
                     self.world.metrics.error(place);
                     self.world.absences.away(place, &why);
+                    // While the database is away, the lag grows. Else nothing is known of it.
+                    if place != Place::Database {
+                        self.metrics.lags(|_| None);
+                    }
                 }
-                Trouble::Lost => {}
+                Trouble::Lost => self.metrics.lags(|_| None),
             }
             if self.rest(RETRY).await {
                 return End::Done;
@@ -148,7 +154,7 @@ impl Follower {
 
     /// Takes the lock and follows the sale until something comes in between.
     async fn attempt(&mut self) -> Result<End, Trouble> {
-        let info = source::info(&self.world.client, &self.sale).await?;
+        let info = self.info().await?;
         if let Some(info) = &info {
             self.stream.clone_from(&info.stream);
             if self.stream.is_empty() {
@@ -174,6 +180,7 @@ impl Follower {
             answer => return Ok(Some(answer?)),
         }
         self.world.absences.back(Place::Server);
+        self.metrics.lags(|_| None);
         if !self.told_line {
             self.told_line = true;
             self.say("another outbox is at work on it; this one stands in line");
@@ -200,6 +207,8 @@ impl Follower {
             at = reconcile(&self.world, &self.sale, &self.name, &stream, hold.fence(), at).await?;
             self.reconciled = true;
         }
+        // If it stops at the first look, this is known.
+        self.metrics.lags(|_| Some(Lag { written: at.seq, last: info.map_or(at.seq, |info| info.seq), oldest: 0 }));
         let mut pause = SHORT;
         let mut look = self.look(&stream, at).await?;
         loop {
@@ -250,18 +259,24 @@ impl Follower {
         }
     }
 
+    /// The values of the sale, if it is there.
+    async fn info(&self) -> Result<Option<Info>, Trouble> {
+        let info = source::info(&self.world.client, &self.sale).await?;
+        if let Some(info) = &info {
+            self.metrics.lags(|lag| lag.map(|lag| Lag { last: info.seq, ..lag }));
+        }
+        Ok(info)
+    }
+
     /// Looks at the sale and reads the events after `at`; the result is certain.
     async fn look(&self, stream: &[u8], at: Position) -> Result<Look, Trouble> {
         let client = &self.world.client;
-        let (info, read) = tokio::join!(
-            source::info(client, &self.sale),
-            source::read(client, stream, at.first(), self.count_of_read())
-        );
+        let (info, read) = tokio::join!(self.info(), source::read(client, stream, at.first(), self.count_of_read()));
         let (info, events) = (info?, read?);
         match self.judge(stream, at, info.as_ref(), events).await {
             // One answer may be older than the other. This time they come one after the other.
             Err(Trouble::Stopped(_)) => {
-                let info = source::info(client, &self.sale).await?;
+                let info = self.info().await?;
                 let events = source::read(client, stream, at.first(), self.count_of_read()).await?;
                 let events = self.judge(stream, at, info.as_ref(), events).await?;
                 Ok(Look { info, events })
@@ -353,8 +368,10 @@ impl Follower {
 
     fn tell_lag(&self, look: &Look, at: Position) {
         let last = look.events.last().map_or(at.seq, |event| event.seq);
-        let behind = look.info.as_ref().map_or(last, |info| info.seq.max(last)).saturating_sub(at.seq);
-        self.metrics.lags(behind, look.events.first().map(|event| event.entry.ms));
+        let last = look.info.as_ref().map_or(last, |info| info.seq.max(last));
+        let oldest = look.events.first().map_or(0, |event| event.entry.ms);
+        self.metrics.lags(|_| Some(Lag { written: at.seq, last, oldest }));
+        self.metrics.stops(false);
     }
 
     fn count(&mut self, events: usize) {

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
+use crate::store::now;
 use crate::trouble::Place;
 
 /// How long a request may take.
@@ -30,12 +31,35 @@ pub struct Metrics {
 #[derive(Debug, Default)]
 pub struct SaleMetrics {
     events: AtomicU64,
-    /// How many events are not written yet.
-    behind: AtomicU64,
-    /// When the first of them was appended, in Unix milliseconds; 0: there is none.
-    oldest: AtomicU64,
+    /// `None`: not known, since this outbox does not work on the sale, or the server is away.
+    lag: Mutex<Option<Lag>>,
     /// Whether it was left alone.
-    stopped: AtomicU64,
+    stopped: AtomicBool,
+}
+
+/// How far the tables are behind a sale.
+#[derive(Debug, Clone, Copy)]
+pub struct Lag {
+    /// The number of the last event that is written.
+    pub written: i64,
+    /// That of the sale's last event.
+    pub last: i64,
+    /// When the first event was appended that is not written, in Unix milliseconds; 0: not known, or there is none.
+    pub oldest: u64,
+}
+
+impl Lag {
+    fn events(self) -> u64 {
+        self.last.saturating_sub(self.written).try_into().unwrap_or(0)
+    }
+
+    /// The age of the first event that is not written.
+    fn time(self) -> Option<Duration> {
+        match self.oldest {
+            0 => (self.events() == 0).then_some(Duration::ZERO),
+            oldest => Some(Duration::from_millis(now().saturating_sub(oldest))),
+        }
+    }
 }
 
 impl Metrics {
@@ -66,8 +90,10 @@ impl Metrics {
         let mut sums = (sales.len(), 0_u64, 0, Duration::ZERO);
         for sale in sales.values() {
             sums.1 = sums.1.saturating_add(sale.events.load(Relaxed));
-            sums.2 = sums.2.max(sale.behind.load(Relaxed));
-            sums.3 = sums.3.max(sale.lag());
+            if let Some(lag) = sale.lag() {
+                sums.2 = sums.2.max(lag.events());
+                sums.3 = sums.3.max(lag.time().unwrap_or_default());
+            }
         }
         sums
     }
@@ -83,32 +109,35 @@ impl Metrics {
                 let _ = writeln!(text, "lockstock_outbox_{name}{labels} {value}");
             }
         };
-        let each = |value: &dyn Fn(&SaleMetrics) -> String| -> Vec<(String, String)> {
-            sales.iter().map(|(name, sale)| (format!("{{sale=\"{}\"}}", escaped(name)), value(sale))).collect()
+        let each = |value: &dyn Fn(&SaleMetrics) -> Option<String>| -> Vec<(String, String)> {
+            let line = |(name, sale): (&String, &Arc<SaleMetrics>)| {
+                Some((format!("{{sale=\"{}\"}}", escaped(name)), value(sale)?))
+            };
+            sales.iter().filter_map(line).collect()
         };
         whole(
             "events_total",
             "counter",
             "Events that were written.",
-            &each(&|sale| sale.events.load(Relaxed).to_string()),
+            &each(&|sale| Some(sale.events.load(Relaxed).to_string())),
         );
         whole(
             "lag_events",
             "gauge",
             "Events that are not written yet.",
-            &each(&|sale| sale.behind.load(Relaxed).to_string()),
+            &each(&|sale| Some(sale.lag()?.events().to_string())),
         );
         whole(
             "lag_seconds",
             "gauge",
             "How old the first event is that is not written yet.",
-            &each(&|sale| format!("{:.3}", sale.lag().as_secs_f64())),
+            &each(&|sale| Some(format!("{:.3}", sale.lag()?.time()?.as_secs_f64()))),
         );
         whole(
             "stopped",
             "gauge",
             "Whether the sale was left alone because events of it are missing.",
-            &each(&|sale| sale.stopped.load(Relaxed).to_string()),
+            &each(&|sale| Some(u8::from(sale.stopped.load(Relaxed)).to_string())),
         );
         let transactions = self.transactions.load(Relaxed).to_string();
         whole("transactions_total", "counter", "Transactions that were committed.", &[(String::new(), transactions)]);
@@ -124,28 +153,25 @@ impl SaleMetrics {
         self.events.fetch_add(events, Relaxed);
     }
 
-    /// How many events are not written yet, and when the first of them was appended, as far as one knows.
-    pub fn lags(&self, events: i64, oldest: Option<u64>) {
-        let events = u64::try_from(events).unwrap_or(0);
-        self.behind.store(events, Relaxed);
-        match oldest {
-            _ if events == 0 => self.oldest.store(0, Relaxed),
-            Some(oldest) => self.oldest.store(oldest, Relaxed),
-            None => {}
-        }
+    /// Changes what is known of the lag.
+    pub fn lags(&self, change: impl FnOnce(Option<Lag>) -> Option<Lag>) {
+        let mut lag = self.lag.lock().unwrap_or_else(PoisonError::into_inner);
+        *lag = change(*lag);
     }
 
     pub fn stops(&self, stopped: bool) {
-        self.stopped.store(stopped.into(), Relaxed);
+        self.stopped.store(stopped, Relaxed);
+        if stopped {
+            // Its first event that is not written may be lost: it is at least as old as this.
+            self.lags(|lag| lag.map(|lag| Lag { oldest: if lag.oldest == 0 { now() } else { lag.oldest }, ..lag }));
+        }
     }
 
-    fn lag(&self) -> Duration {
-        let oldest = self.oldest.load(Relaxed);
-        if oldest == 0 {
-            return Duration::ZERO;
-        }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        now.saturating_sub(Duration::from_millis(oldest))
+    /// A sale that was left alone is never up to date, even if it has as many events as the tables.
+    fn lag(&self) -> Option<Lag> {
+        let lag = (*self.lag.lock().unwrap_or_else(PoisonError::into_inner))?;
+        let least = lag.written.saturating_add(self.stopped.load(Relaxed).into());
+        Some(Lag { last: lag.last.max(least), ..lag })
     }
 }
 
@@ -200,7 +226,10 @@ mod tests {
         let metrics = Metrics::default();
         let sale = metrics.sale("a \"b\"\n\\");
         sale.wrote(3);
-        sale.lags(2, Some(1));
+        assert!(!metrics.text().contains("lag_events{"), "{}", metrics.text());
+        sale.lags(|_| Some(Lag { written: 3, last: 5, oldest: 0 }));
+        assert!(!metrics.text().contains("lag_seconds{"), "{}", metrics.text());
+        sale.lags(|_| Some(Lag { written: 3, last: 5, oldest: 1 }));
         metrics.transaction();
         metrics.error(Place::Database);
         let text = metrics.text();
@@ -215,9 +244,13 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{text} lacks {line}");
         }
-        assert!(sale.lag() > Duration::from_hours(24));
-        sale.lags(0, None);
-        assert_eq!(sale.lag(), Duration::ZERO);
+        let lag = || sale.lag().map(|lag| (lag.events(), lag.time()));
+        assert!(lag() > Some((2, Some(Duration::from_hours(24)))));
+        sale.lags(|_| Some(Lag { written: 5, last: 5, oldest: 0 }));
+        assert_eq!(lag(), Some((0, Some(Duration::ZERO))));
+        sale.stops(true);
+        assert_eq!(lag().map(|lag| lag.0), Some(1));
+        assert!(sale.lag().is_some_and(|lag| lag.oldest > 0));
         metrics.forget("a \"b\"\n\\");
         assert_eq!(metrics.sums(), (0, 0, 0, Duration::ZERO));
     }

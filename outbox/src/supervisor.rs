@@ -15,7 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::follower::{End, Follower, World};
 use crate::metrics::{self, Metrics};
-use crate::name::shown;
+use crate::name::{shown, stored};
 use crate::options::Options;
 use crate::report::{Absences, Progress, say};
 use crate::source;
@@ -196,6 +196,10 @@ impl Supervisor {
     /// Starts a follower for each sale that has none.
     fn follow(&mut self, found: Vec<Vec<u8>>, before: bool) {
         let mut new = Vec::new();
+        // Of a sale that was left alone and is gone, nothing is to be said any more.
+        for (sale, _) in self.left.extract_if(|sale, _| !found.contains(sale)) {
+            self.world.metrics.forget(&stored(&sale));
+        }
         for sale in found {
             let left = self.left.get(&sale);
             if self.followed.contains(&sale) || left.is_some_and(|left| left.since.elapsed() < AGAIN) {

@@ -177,7 +177,39 @@ fn prometheus_reads_the_lag() {
     client.expect("XTRIM events MAXLEN 0", ANY);
     outbox.signal(rustix::process::Signal::CONT);
     eventually("it says that it has stopped", || has(r#"lockstock_outbox_stopped{sale="sale"} 1"#));
+    assert!(has(r#"lockstock_outbox_lag_events{sale="sale"} 2"#), "{}", ask("/metrics"));
+    assert!(!has(r#"lockstock_outbox_lag_seconds{sale="sale"} 0.000"#), "{}", ask("/metrics"));
+    // A sale that is gone has no events.
+    client.expect("DEL sale", 1);
+    eventually("it is forgotten", || !ask("/metrics").contains("sale=\"sale\""));
     outbox.end();
+}
+
+#[test]
+fn an_outbox_that_stands_in_line_tells_no_lag() {
+    let (server, database) = (Server::start(), Database::start(Kind::Sqlite));
+    let mut client = server.client();
+    client.expect("STOCK.CREATE sale 1000 STREAM events DEADLINES", OK);
+    let address = [(); 2].map(|()| format!("127.0.0.1:{}", free_port()));
+    let start = |address: &str| Outbox::start(&server, &database, &[EVERYTHING, &["--metrics", address]].concat());
+    let lag = |address: &str| {
+        ask(address, "/metrics").lines().filter(|line| line.starts_with("lockstock_outbox_lag_")).count()
+    };
+    let first = start(&address[0]);
+    agree(&database, &mut client, "sale");
+    eventually("the lag is known", || lag(&address[0]) == 2);
+    let second = start(&address[1]);
+    second.says("stands in line");
+    assert_eq!(lag(&address[1]), 0);
+    // Whose lock is taken away stands in line, too.
+    first.signal(rustix::process::Signal::STOP);
+    eventually("the other has it", || lag(&address[1]) == 2);
+    first.signal(rustix::process::Signal::CONT);
+    first.says("stands in line");
+    assert_eq!(lag(&address[0]), 0);
+    second.end();
+    eventually("it has it again", || lag(&address[0]) == 2);
+    first.end();
 }
 
 pub fn a_failure_is_reported_once_a_minute(kind: Kind) {
