@@ -27,6 +27,8 @@ const GRACE_MS = 1_500;
 const PAUSES_MS = [50, 500];
 /** How often to ask again where nothing was heard. */
 const DOUBT_MS = 10_000;
+/** How long to wait until messages would be heard, at most, and how often to ask while none would: in a cluster, any node may bring them. */
+const HEARING_MS = 1_000;
 /** How long to wait for the replicas, at most. */
 const REPLICAS_MS = 1_000;
 /** How long a caller that breaks a wait off is kept until the server knows. */
@@ -135,8 +137,9 @@ class Acquisition {
     try {
       const left = this.#end - now();
       const words = this.request.words;
+      let hears = true;
       if (this.waits && left > 0) {
-        await this.#listener.hear(this);
+        hears = await within(this.#listener.hear(this).then(() => true), HEARING_MS, () => false);
         words.push("WAIT", left === Infinity ? "0" : `${Math.ceil(left)}`, "NOTIFY", this.channel);
       }
       if (this.#over) return;
@@ -148,6 +151,7 @@ class Acquisition {
       if (Array.isArray(reply)) await this.#granted(Number(reply[1]), sent);
       else if (reply === null) this.#resolve(null);
       // Else it is the place in line.
+      else if (!hears) this.#askAgain(HEARING_MS);
     } catch (error) {
       this.#fail(error);
     }
@@ -219,12 +223,16 @@ class Acquisition {
     const ours = ofServer(error);
     if (this.waits && passes(ours) && now() < this.#end + GRACE_MS) {
       this.#problem = error;
-      this.#callOff();
-      this.#callOff = after(this.#pause, () => this.ask());
+      this.#askAgain(this.#pause);
       this.#pause = Math.min(2 * this.#pause, PAUSES_MS[1]);
     } else {
       this.#reject(asOurs(error, `${this.request.keys}`));
     }
+  }
+
+  #askAgain(/** @type {number} */ ms) {
+    this.#callOff();
+    if (!this.#over) this.#callOff = after(ms, () => this.ask());
   }
 
   #giveUp() {

@@ -8,7 +8,7 @@ import { Locks, Stock } from "lockstock";
 
 import { LIBRARIES, ready } from "../libraries.mjs";
 import { startCluster, startSentinel } from "../own.mjs";
-import { assert, cmd, eventually, hangUp, info, newKey, sleep, waiting } from "../servers.mjs";
+import { assert, cmd, eventually, hangUp, info, newKey, sleep, takes, waiting } from "../servers.mjs";
 
 const SETTINGS = { "ioredis 6, pipelining by itself": (url) => new Cluster([url], { enableAutoPipelining: true }).on("error", () => {}) };
 
@@ -32,12 +32,19 @@ describe("a node of a cluster that freezes costs nothing of the others", { concu
         }
       };
       const keys = await Promise.all(Array.from({ length: 20 }, (_, number) => keyOf(number % 2 ? 0 : 2)));
-      const holds = await Promise.all(keys.map((key) => locks.acquire(key, { leaseMs: 3_000 })));
+      const holds = await Promise.all(keys.map((key) => locks.acquire(key, { leaseMs: 8_000 })));
       nodes[1].freeze();
       assert.deepEqual(await Promise.all(keys.map((key) => stock.info(`${key}sale`))), keys.map(() => null));
-      await sleep(6_000);
+      // Each listens over a connection of its own, some to the node that is frozen.
+      const others = keys.map(() => new Locks(client));
+      const granted = Promise.all(others.map((other, number) => other.acquire(keys[number], { waitMs: 30_000, extend: false })));
+      await sleep(10_000);
       assert(holds.every((hold) => hold.held));
       assert((await Promise.all(holds.map((hold) => hold.release()))).every(Boolean));
+      const time = await takes(granted);
+      assert(time < 6_000, `${time}`);
+      assert((await Promise.all((await granted).map((hold) => hold.release()))).every(Boolean));
+      await Promise.all(others.map((other) => other.close()));
     });
   }
 });
