@@ -181,12 +181,8 @@ impl Client {
                 })
             }
             // The primary is another one now; only asking anew tells which.
-            ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown) => {
-                self.drop_wire(slot);
-                false
-            }
             _ => {
-                if error.code() == Some("UNBLOCKED") {
+                if matches!(error.code(), Some("READONLY" | "MASTERDOWN" | "UNBLOCKED")) {
                     self.drop_wire(slot);
                 }
                 false

@@ -48,16 +48,13 @@ impl Servers {
         let broken = |why| RedisError::from((ErrorKind::InvalidClientConfig, why));
         let (scheme, rest) = url.split_once("://").ok_or_else(|| broken("a URL begins with redis://"))?;
         let (plain, kind) = scheme.split_once('+').unwrap_or((scheme, ""));
-        if !matches!(plain, "redis" | "rediss" | "valkey" | "valkeys") && !kind.is_empty() {
-            return Err(broken("the scheme is none of redis, rediss, redis+cluster and redis+sentinel"));
-        }
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (user, hosts) = authority.rsplit_once('@').map_or(("", authority), |(user, hosts)| (user, hosts));
         let at = if user.is_empty() { "" } else { "@" };
-        let (kind, path) = match kind {
-            "" | "unix" => return Ok(Self::alone(url.into_connection_info()?)),
-            "cluster" => (Kind::Cluster, path),
-            "sentinel" => {
+        let (kind, path) = match (plain, kind) {
+            (_, "") | ("redis" | "valkey", "unix") => return Ok(Self::alone(url.into_connection_info()?)),
+            ("redis" | "rediss" | "valkey" | "valkeys", "cluster") => (Kind::Cluster, path),
+            ("redis" | "rediss" | "valkey" | "valkeys", "sentinel") => {
                 let (name, db) = path.split_once('/').unwrap_or((path, ""));
                 if name.is_empty() {
                     return Err(broken("redis+sentinel:// needs the name of the primary as its path"));

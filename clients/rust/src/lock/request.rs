@@ -145,7 +145,7 @@ impl Request {
             let error = match answer {
                 Ok(Some(hold)) => return Ok(hold),
                 Ok(None) if left != Wait::No => return Err(Error::NotGranted),
-                // The request was granted and the hold has ended since, because no message came in time.
+                // A first try; or the request was granted and the hold has ended since, because no message came in time.
                 Ok(None) | Err(Error::Lost) => None,
                 Err(Error::Unreachable(error)) => Some(error),
                 Err(error) => return Err(error),
