@@ -21,7 +21,7 @@ pub enum Trouble {
     Refused(String),
     /// This sale cannot go on: the line says why, and what to do.
     Stopped(String),
-    /// Another outbox has the sale, or has written since: look again.
+    /// Another outbox has the sale, or has written since, or the sale is gone or another: look again.
     Lost,
 }
 
