@@ -59,7 +59,7 @@ pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Spelled<'_>, Option<
 }
 
 /// Applies a command that releases the holds of `token`, if they ended elsewhere, and says how many there were; `None` if it is for this
-/// server to decide. A fence in its words does not matter then: they are sent only if every hold that they may mean has ended.
+/// server to decide. The fence in such a command is ignored: a primary sends the command only when every hold that it may mean has ended.
 pub(super) fn applied(ctx: &mut Ctx<'_>, keys: &[Arg<'_>], token: &Ident) -> Result<Option<u64>, Error> {
     if !origin::is_record(ctx) {
         return Ok(None);

@@ -10,10 +10,10 @@ use crate::module::sale_calls;
 ///
 /// Changes terms of the sale `key`: the limit per buyer, the window, and whether expired and cancelled ids may buy again. 0 removes a
 /// limit, a start or an end. Existing holds and sold units stay. If the window is open then, orders on the waitlist
-/// is served in the same step.
+/// are served in the same step.
 ///
 /// Replies OK. Errors: `ERR` for a bad argument and for a window that ends before it starts, `NOSTOCK` if there is no such sale,
-/// `WRONGTYPE`. O(1).
+/// `WRONGTYPE`. O(1), and O(log N) for each order that it serves.
 pub struct StockAlter;
 
 impl Command for StockAlter {

@@ -113,8 +113,8 @@ pub fn arm(next: Wakeup) {
     });
 }
 
-/// Arms the timer anew if the clock was set. Called some times a second: the server counts the time of a timer in part by the wall clock and in
-/// part by another one. So after a step back it would fire as much later, and after a step ahead not sooner.
+/// Arms the timer anew if the clock was set. Called some times a second. The server measures the time of a timer in part by the wall clock and
+/// in part by another clock. So if the wall clock is set back by a minute, the timer would fire a minute late.
 pub fn check_clock() {
     let now = clock::now().ms;
     let next = TIMER.with(|timer| {

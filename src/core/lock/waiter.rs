@@ -132,7 +132,7 @@ impl Waiter {
         self.end().map(|end| end.left(now))
     }
 
-    /// Whether its time is over at `now` and the server does not look after that.
+    /// Whether its time is over at `now`, and the server does not end its wait by itself.
     pub(super) fn is_timed_out(&self, now: UnixMs) -> bool {
         self.request.wait.is_notified() && self.end().is_some_and(|end| end.reached(now))
     }

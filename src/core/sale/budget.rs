@@ -10,7 +10,7 @@ pub(super) const MOST_ENDED: usize = if cfg!(test) { 2 } else { 128 };
 /// The timer serves the others, and until then the sale sells to no other order.
 pub(super) const MOST_SERVED: usize = if cfg!(test) { 3 } else { 100 };
 
-/// How many fewer orders a command serves for each hold that it lets expire: these take as long as the expiration.
+/// How many fewer orders a command serves for each hold that it lets expire. To serve so many orders takes as long as to expire one hold.
 pub(super) const SERVICES_OF_AN_END: usize = if cfg!(test) { 1 } else { 2 };
 
 /// How much a command may still do for other orders. The sales of one command share it.

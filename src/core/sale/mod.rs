@@ -10,7 +10,7 @@
 //!
 //! The cost of a call does not grow with the sale. No call moves more than a few kilobytes, except when the directory of
 //! `orders::hash_index` doubles. No command lets more than some hundred holds expire, however many are due (`cutoff`), or serves more than
-//! 400 orders from the line, in however many sales (`budget`).
+//! 100 orders from the line, in however many sales (`budget`).
 //!
 //! Reading order: [`terms`], [`change`], [`answer`]; the decisions in [`take`], `confirm` and [`adjust`], and what they
 //! need first in `due` and `cutoff`; `waitlist`; `budget`; [`cart`] for several sales; `commit`; [`view`]; [`snapshot`]. The folder `orders` is how

@@ -94,10 +94,10 @@ fn a_hundred_requests_for_a_thousand_locks_are_granted_one_by_one() {
         let server = Server::start();
         let (mut line, mut holder) = (Line::at(&server), server.client());
         let gates: Vec<String> = (0..100).map(|n| format!("g{n}")).collect();
-        let lease = if by_command { 3_600_000 } else { 3_000 };
-        holder.expect(format!("LOCK.MACQUIRE 100 {} TOKEN holder PX {lease}", gates.join(" ")), ANY);
+        let gates = gates.join(" ");
+        holder.expect(format!("LOCK.MACQUIRE 100 {gates} TOKEN holder PX 3600000"), ANY);
         let mut waiters: Vec<Client> = gates
-            .iter()
+            .split(' ')
             .map(|gate| {
                 let keys: Vec<String> = (1..1_000).map(|n| format!("{gate}:{n}")).collect();
                 line.join(format!("LOCK.MACQUIRE 1000 {gate} {} TOKEN {gate} PX 60000 WAIT 0", keys.join(" ")))
@@ -106,7 +106,9 @@ fn a_hundred_requests_for_a_thousand_locks_are_granted_one_by_one() {
         let mut seen = BTreeSet::new();
         let times = pings(&server, || {
             if by_command {
-                holder.expect(format!("LOCK.MRELEASE holder 100 {}", gates.join(" ")), 100);
+                holder.expect(format!("LOCK.MRELEASE holder 100 {gates}"), 100);
+            } else {
+                holder.expect(format!("LOCK.MEXTEND holder 100 {gates} PX 1"), 1);
             }
             // A client that looks while they are granted sees that some are, and others not yet.
             eventually("all are granted", || {
@@ -117,8 +119,8 @@ fn a_hundred_requests_for_a_thousand_locks_are_granted_one_by_one() {
         });
         assert!(part(&times, 99) < MOST, "{:?}", part(&times, 99));
         assert!(seen.len() > 5, "all at once: {seen:?}");
-        for (waiter, gate) in waiters.iter_mut().zip(&gates) {
-            waiter.read().is((gate.as_str(), INT, 60_000));
+        for (waiter, gate) in waiters.iter_mut().zip(gates.split(' ')) {
+            waiter.read().is((gate, INT, 60_000));
         }
         line.until("locks_held", 100_000);
     }

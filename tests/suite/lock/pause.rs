@@ -31,10 +31,8 @@ impl Scene {
 
     /// Lets the leases end soon, but not before `pause` has begun.
     fn about_to_end(server: &Server, pause: &str) {
-        let before = ["LOCK.EXTEND by-lease holder PX 100", "PEXPIRE by-expiry 100"];
-        for reply in server.client().pipeline([before[0], before[1], pause]) {
-            reply.is(ANY);
-        }
+        let before = ["LOCK.EXTEND by-lease holder PX 100", "PEXPIRE by-expiry 100", "STOCK.EXTEND sale ann PX 100"];
+        server.client().pipeline([before[0], before[1], before[2], pause]);
     }
 
     /// The session ends, and so do the leases; nobody gets anything of it.
@@ -153,7 +151,7 @@ fn decides_nothing_while_refusing(
     let (mut line, mut client) = (Line::at(server), server.client());
     let sold = line.count("stock_lapses");
     let mut scene = Scene::set(server, &mut line);
-    client.expect("STOCK.DECR_ONCE sale ann HOLD 100", ("OK", 1, 0, INT, ""));
+    client.expect("STOCK.DECR_ONCE sale ann HOLD 3600000", ("OK", 1, 0, INT, ""));
     client.expect("LOCK.ACQUIRE by-lease TOKEN brief WAIT 300 NOTIFY news", 2);
     let timeouts = line.count("lock_timeouts");
     Scene::about_to_end(server, begin);

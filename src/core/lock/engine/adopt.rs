@@ -1,5 +1,6 @@
-//! Grants whose replies were lost, and whose tokens ask again from other connections: such a grant stands if the command succeeds with it.
-//! A command that fails, or asks for anything else, leaves it to be taken back.
+//! Grants whose replies were lost, and whose tokens send another command over another connection.
+//!
+//! Such a grant stands if the command uses its hold and succeeds. Otherwise it is left to be taken back.
 
 use std::slice;
 

@@ -61,8 +61,8 @@ impl<W: Keyspace> Transition<'_, W> {
             let closed = visit.close();
             let emptied = self.tell(at, closed);
             if let Some(waiter) = next {
-                // If this queue was the obstacle, it is not any more, and the next waiter can be looked at. Otherwise the request will be the
-                // first in line again.
+                // This queue is served on if the request was granted, and also if the request had been put aside because of this queue: now
+                // another queue is its obstacle. Otherwise the request would be the first in line again.
                 let obstacle = self.engine.waiting.waiter(waiter).and_then(|waiter| waiter.obstacle);
                 if self.grant_multi(waiter) || obstacle == Some(queue) {
                     self.course.work.extend(self.engine.waiting.queue(queue).map(|_| queue));
