@@ -25,9 +25,8 @@
 //!
 //! [`Client::stock`] sells limited stock. Without an async runtime there is [`blocking`].
 //!
-//! Reading order: [`background`] is the thread that does it all; [`servers`] knows where the server of a key is, [`client`] sends it requests, [`lock`] asks, [`hold`] keeps, [`claims`] keeps a token from
-//! being two holders;
-//! [`node`] is for programs that look at each server.
+//! Reading order: [`background`] is the thread that does it all; [`servers`] knows where the server of a key is, [`client`] sends it requests,
+//! [`lock`] asks, [`hold`] keeps, [`claims`] keeps a token from being two holders; [`node`] is for programs that look at each server.
 #![expect(rustdoc::private_intra_doc_links, reason = "the map is for readers of the source")]
 #![forbid(unsafe_code)]
 #![expect(clippy::arithmetic_side_effects, reason = "durations by constants, and times of some seconds")]
