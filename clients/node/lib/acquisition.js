@@ -101,7 +101,7 @@ class Acquisition {
       // The server's no to the only request means that the token neither waits nor has got anything.
       const no = error instanceof Refused && !this.#pending.some;
       // A hold in another mode was taken elsewhere.
-      const isOther = no && error.message.includes("the token holds this lock in another mode");
+      const isOther = error instanceof Refused && error.message.includes("the token holds this lock in another mode");
       await this.#leave(this.#asked > (no ? 1 : 0) && !isOther);
       throw error;
     }

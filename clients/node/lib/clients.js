@@ -236,15 +236,41 @@ class NodeRedis extends Known {
   /** @param {string} channel @param {Tell} tell @param {Again} again @returns {Ear} */
   listen(channel, tell, again) {
     const ear = this.copy();
+    const { connected, end } = this.connect(ear);
     let unhook = ignore;
-    const end = () => {
-      unhook();
-      if (ear.isOpen) ear.destroy();
-    };
-    const ready = ear.connect().then(() => {
+    const ready = connected.then(() => {
       unhook = this.hook(again, ear);
     });
-    return this.hearBy(ear, ready, end, channel, tell);
+    const leave = () => {
+      unhook();
+      end();
+    };
+    return this.hearBy(ear, ready, leave, channel, tell);
+  }
+
+  /**
+   * Connects a copy. `destroy` while a connection is being made would leave it open, so `end` waits for that. A cluster's copy makes many,
+   * one perhaps to a frozen node, and does not tell of each.
+   * @param {any} copy @returns {{ connected: Promise<unknown>, end: () => void }}
+   */
+  connect(copy) {
+    let [making, ended] = [!copy.slots, false];
+    const settle = () => {
+      if (ended && !making && copy.isOpen) copy.destroy();
+    };
+    const is = (/** @type {boolean} */ state) => () => {
+      making = state;
+      settle();
+    };
+    on(copy, ["connect", errorMonitor], is(false));
+    on(copy, ["reconnecting"], is(true));
+    const connected = copy.connect();
+    connected.then(is(false), is(false));
+    const end = () => {
+      ended = true;
+      settle();
+    };
+    return { connected, end };
   }
 
   /** @param {any} ear @param {Promise<unknown>} ready @param {() => void} end @param {string} channel @param {Tell} tell @returns {Ear} */
@@ -271,8 +297,8 @@ class NodeRedis extends Known {
     const database = databaseOf(await client.sendCommand(["CLIENT", "INFO"]).catch(ignore));
     // Else the URL would say which; what else it says stands in the other options, too.
     const copy = this.copy(client, database === undefined ? {} : { database, url: undefined });
-    copy.connect().catch(ignore);
-    return { send: (words) => copy.sendCommand(words), end: () => copy.isOpen && copy.destroy() };
+    const { end } = this.connect(copy);
+    return { send: (words) => copy.sendCommand(words), end };
   }
 }
 

@@ -98,6 +98,15 @@ declare class NodeRedis extends Known {
     copy(client?: any, more?: object): any;
     /** @param {string} channel @param {Tell} tell @param {Again} again @returns {Ear} */
     listen(channel: string, tell: Tell, again: Again): Ear;
+    /**
+     * Connects a copy. `destroy` while a connection is being made would leave it open, so `end` waits for that. A cluster's copy makes many,
+     * one perhaps to a frozen node, and does not tell of each.
+     * @param {any} copy @returns {{ connected: Promise<unknown>, end: () => void }}
+     */
+    connect(copy: any): {
+        connected: Promise<unknown>;
+        end: () => void;
+    };
     /** @param {any} ear @param {Promise<unknown>} ready @param {() => void} end @param {string} channel @param {Tell} tell @returns {Ear} */
     hearBy(ear: any, ready: Promise<unknown>, end: () => void, channel: string, tell: Tell): Ear;
 }

@@ -7,7 +7,7 @@ import { Locks, Stock, Unreachable, NotReplicated } from "lockstock";
 import { aDay } from "../day.mjs";
 import { LIBRARIES, ready } from "../libraries.mjs";
 import { start, startPair, startProxy, startSentinel } from "../own.mjs";
-import { CLIENTS, assert, cmd, eventually, hangUp, info, newKey, rejectsAfter, waiting } from "../servers.mjs";
+import { CLIENTS, assert, cmd, eventually, hangUp, info, newKey, rejectsAfter, sleep, waiting } from "../servers.mjs";
 
 describe("libraries", { concurrency: 2 }, () => {
   for (const [name, library] of Object.entries(LIBRARIES)) {
@@ -118,6 +118,28 @@ describe("libraries", { concurrency: 2 }, () => {
         assert.equal((await stock.info("sale")).total, 15);
         // Each is one of its own.
         assert.equal(await stock.adjust("sale", 5), 20);
+      });
+
+      test("what is closed while it connects leaves no connection", async (t) => {
+        const server = await start(t);
+        const proxy = await startProxy(t, server);
+        const client = await ready(library.alone(proxy.url));
+        const eye = await server.eye(t);
+        t.after(() => hangUp(client));
+        assert(await cmd(eye, "LOCK.ACQUIRE", "lock", "TOKEN", "first"));
+        const count = async () => (await eye.client("LIST")).match(/^id=/gm).length;
+        const before = await count();
+        proxy.lateMs = 200;
+        for (const ms of [0, 1, 5, 50, 300, 600]) {
+          const locks = new Locks(client);
+          const waits = [locks.acquire("lock", { waitMs: 60_000 }), locks.acquire("free", { replicas: 1, waitMs: 60_000, leaseMs: 1_000 })];
+          const ended = Promise.allSettled(waits);
+          await sleep(ms);
+          await locks.close();
+          await ended;
+        }
+        proxy.lateMs = 0;
+        await eventually("they are closed", async () => (await count()) === before, 10_000);
       });
 
       test("in a session, and with replicas that are not there", async (t) => {
