@@ -6,7 +6,7 @@ use std::mem;
 use super::deadline_index::DeadlineId;
 use super::time::{Millis, UnixMs};
 
-/// The most retries at one time, and the distance to the next ones: 10,000 per second take a few percent of a core.
+/// The most retries at one time, and the distance to the next ones: 10,000 per second take a tenth to a fifth of a core.
 const AT_ONCE: u32 = 100;
 const APART: Millis = Millis(10);
 
