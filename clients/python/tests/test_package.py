@@ -5,6 +5,7 @@ import importlib.metadata
 import pathlib
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tarfile
@@ -77,4 +78,4 @@ def test_a_lock_that_is_free_costs_no_more_than_one_of_redis_py(key):
         cost(ours), cost(theirs)
         pairs = [(cost(ours), cost(theirs)) for _ in range(10)]
     print([sum(times) / 2000 * 1e6 for times in zip(*pairs)])
-    assert min(one for one, _ in pairs) < min(other for _, other in pairs) * 1.1, pairs
+    assert statistics.median(one / other for one, other in pairs) < 1.1, pairs
