@@ -13,9 +13,9 @@ use crate::module::sale_calls;
 /// - `ID`: makes it safe to retry. The sale remembers the id for ever, and a second adjustment with it changes nothing, whatever its
 ///   `delta`. These ids have nothing to do with those of orders. A refused adjustment is not remembered.
 ///
-/// Replies the sellable units: those after the adjustment, or the current ones if the sale knows the id already. Errors: `ERR` for a bad argument, for withdrawing
-/// more than remain, and for a total above 2^53 − 1; `NOSTOCK` if there is no such sale; `WRONGTYPE`. O(1), and O(log N) for each
-/// order that it serves.
+/// Replies the sellable units: those after the adjustment, or the current ones if the sale knows the id already. Errors: `ERR` for a bad
+/// argument, for withdrawing more than remain, and for a total above 2^53 − 1; `NOSTOCK` if there is no such sale; `WRONGTYPE`. O(1), and
+/// O(log N) for each order that it serves.
 pub struct StockAdjust;
 
 /// The range of one adjustment.

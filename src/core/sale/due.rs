@@ -10,9 +10,9 @@ use crate::core::invariant::Known;
 use crate::core::time::UnixMs;
 
 impl Sale {
-    /// The changes that come before an order which counts as `for_buyer` units against the limit and takes `of_stock` units. First the id's own earlier
-    /// hold expires, then due holds of its buyer until the order fits the limit, then those whose units it gets, each time in the order of
-    /// their deadlines.
+    /// The changes that come before an order which counts as `for_buyer` units against the limit and takes `of_stock` units. First the id's
+    /// own earlier hold expires, then due holds of its buyer until the order fits the limit, then those whose units it gets, each time in the
+    /// order of their deadlines.
     pub(super) fn needed(
         &self,
         now: UnixMs,
