@@ -86,7 +86,7 @@ def standing(terms: Terms, claim: Claim, wait: float, at_first: bool) -> Steps[O
 
 
 def claiming(terms: Terms, claim: Claim, limit: float) -> Steps[None]:
-    """Waits for the end of what the token asked for last: if that came late, it would end what is asked for now."""
+    """Waits until the token's last release is answered or given up. A late one would end the hold that is asked for now."""
     while not claim.take():
         if now() >= limit:
             raise Unreachable(f"{terms.name}: no answer to the end of what the token {claim.token} asked for last")

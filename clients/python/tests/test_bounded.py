@@ -151,12 +151,17 @@ async def test_in_asyncio(body, **options):
 test_in_asyncio.__test__ = False
 
 
+async def maker(client, by_line, stack):
+    """What makes locks: over a `Line`, or by themselves."""
+    return (await stack.enter_async_context(Line(client))).lock if by_line else lambda *a, **o: AsyncLock(client, *a, **o)
+
+
 @pytest.mark.parametrize("wait", [0, 0.5])
 @pytest.mark.parametrize("by_line", [False, True])
 def test_a_task_that_waits_at_a_frozen_server_ends_in_time(server, key, wait, by_line):
     async def body(client):
         async with contextlib.AsyncExitStack() as stack:
-            lock = (await stack.enter_async_context(Line(client))).lock if by_line else lambda *a, **o: AsyncLock(client, *a, **o)
+            lock = await maker(client, by_line, stack)
             await client.ping()
             with frozen(server.client), ends_within(wait, wait + 2), pytest.raises(Unreachable, match="no answer in time"):
                 await lock(key, wait=wait).acquire()
@@ -169,7 +174,7 @@ def test_a_task_that_waits_at_a_frozen_server_ends_in_time(server, key, wait, by
 def test_a_task_that_is_cancelled_at_a_frozen_server_ends_at_once(server, key, by_line):
     async def body(client):
         async with AsyncLock(client, key, lease=60), contextlib.AsyncExitStack() as stack:
-            lock = (await stack.enter_async_context(Line(client))).lock if by_line else lambda *a, **o: AsyncLock(client, *a, **o)
+            lock = await maker(client, by_line, stack)
             task = asyncio.create_task(lock(key, wait=100).acquire())
             await asyncio.to_thread(server.until_waiting, key, 1)
             with frozen(server.client):
@@ -186,7 +191,7 @@ def test_a_task_that_is_cancelled_at_a_frozen_server_ends_at_once(server, key, b
 def test_so_does_one_that_another_task_cancels(server, key, wait, by_line):
     async def body(client):
         async with contextlib.AsyncExitStack() as stack:
-            make = (await stack.enter_async_context(Line(client))).lock if by_line else lambda *a, **o: AsyncLock(client, *a, **o)
+            make = await maker(client, by_line, stack)
             await client.ping()
             lock = make(key, wait=wait)
             with frozen(server.client):
