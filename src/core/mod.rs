@@ -4,7 +4,7 @@
 //! values too. So these rules can run under property tests and Miri, and the same input always gives the same decision.
 //!
 //! Reading order: [`limits`], [`time`], [`id`], [`key`], [`fence`], then the [`lock`], the [`sale`] and the [`deadline_index`]; `chunks`,
-//! [`codec`], [`decimal`], `inline`, `invariant`, [`retry`], [`slab`], [`slot`] and [`unlinked`] are their foundations.
+//! [`codec`], [`decimal`], `inline`, `invariant`, [`pause`], [`retry`], [`slab`], [`slot`] and [`unlinked`] are their foundations.
 #![forbid(unsafe_code)]
 
 mod chunks;
@@ -18,6 +18,7 @@ pub(crate) mod invariant;
 pub mod key;
 pub mod limits;
 pub mod lock;
+pub mod pause;
 pub mod retry;
 pub mod sale;
 pub mod slab;

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::mem;
 
 use super::deadline_index::DeadlineId;
+use super::pause::Pause;
 use super::time::{Millis, UnixMs};
 
 /// The most retries at one time, and the distance to the next ones: 10,000 per second take a tenth to a fifth of a core.
@@ -80,8 +81,8 @@ pub struct RefusedSales {
     stuck: Retries<DeadlineId>,
     /// The sales of both, so that each is planned once however often it is refused.
     planned: BTreeSet<DeadlineId>,
-    /// No sale is tried before this time, because the cluster is down.
-    down: Option<UnixMs>,
+    /// No sale is tried before its end, because the cluster is down.
+    pub down: Pause,
 }
 
 impl RefusedSales {
@@ -106,17 +107,6 @@ impl RefusedSales {
     pub fn next(&self) -> Option<UnixMs> {
         self.moving.next().into_iter().chain(self.stuck.next()).min()
     }
-
-    /// The cluster is down; no sale is tried before `until`.
-    pub fn close(&mut self, until: Option<UnixMs>) {
-        self.down = until;
-    }
-
-    /// The time before which no sale is tried. If it is further away than `delay`, the clock was set back since, and it is dropped.
-    pub fn closed(&mut self, now: UnixMs, delay: Millis) -> Option<UnixMs> {
-        self.down.take_if(|until| until.reached(now) || until.left(now) > delay);
-        self.down
-    }
 }
 
 #[cfg(test)]
@@ -137,14 +127,6 @@ mod tests {
         assert_eq!(std::iter::from_fn(|| retries.take_due(UnixMs(5_250))).count(), 1_600);
         retries.put_off(UnixMs(5_250), Millis(100), 2_000);
         assert_eq!(retries.planned.back(), Some(&(UnixMs(5_350), 2_000)));
-    }
-
-    #[test]
-    fn a_clock_that_is_set_back_does_not_keep_sales_closed() {
-        let mut refused = RefusedSales::default();
-        refused.close(Some(UnixMs(9_000_050)));
-        assert_eq!(refused.closed(UnixMs(9_000_000), Millis(50)), Some(UnixMs(9_000_050)));
-        assert_eq!(refused.closed(UnixMs(1_000), Millis(50)), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::mem;
 
 use crate::core::deadline_index::DeadlineId;
+use crate::core::pause::Pause;
 use crate::core::time::{Millis, Now, UnixMs, Wakeup};
 use crate::error::Error;
 use crate::module::sale_transaction::SaleTransaction;
@@ -25,7 +26,7 @@ const EVENT_STEPS: usize = 4;
 
 /// Expires due holds, in at most `budget` steps, and returns when to call it again.
 pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> Wakeup {
-    if let Some(Some(until)) = state::enter(|state| state.refused.closed(now.ms, MOVING)) {
+    if let Some(Some(until)) = state::enter(|state| state.refused.down.look(now.ms)) {
         return Wakeup::At(until);
     }
     state::enter(|state| {
@@ -54,7 +55,7 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> Wakeup {
             // The cluster is down. This affects all sales, so do not ask for each of them.
             Err(Error::Unowned) => {
                 left = 0;
-                state::enter(|state| state.refused.close(now.ms.plus(MOVING)));
+                state::enter(|state| state.refused.down = Pause::begin(now.ms, MOVING));
             }
             Err(error) => {
                 let delay = put_off(ctx, &name, &error, now.ms);
@@ -67,7 +68,7 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> Wakeup {
         }
     }
     ctx.select(began_in);
-    if let Some(Some(until)) = state::enter(|state| state.refused.closed(now.ms, MOVING)) {
+    if let Some(Some(until)) = state::enter(|state| state.refused.down.look(now.ms)) {
         return Wakeup::At(until);
     }
     let next = state::enter(|state| state.sales.next().into_iter().chain(state.refused.next()).min());

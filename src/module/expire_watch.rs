@@ -5,6 +5,7 @@
 //! a time. To open a key whose TTL is over removes it.
 
 use crate::core::lock::{Engine, Found, Keyspace};
+use crate::core::pause::Pause;
 use crate::core::time::{Millis, UnixMs, Wakeup};
 
 /// The time between two looks.
@@ -13,9 +14,9 @@ const PAUSE: Millis = Millis(100);
 /// The most keys that one look opens. It takes a quarter of a millisecond if none of them is in the processor's cache.
 const MOST: usize = 100;
 
-/// When to look.
+/// The pause before the next look.
 #[derive(Default)]
-pub struct ExpireWatch(Option<UnixMs>);
+pub struct ExpireWatch(Pause);
 
 /// When to look next, after a look or after a request has begun to wait.
 pub fn next_look(now: UnixMs) -> Wakeup {
@@ -28,12 +29,10 @@ impl ExpireWatch {
         if locks.waiters() == 0 {
             return Wakeup::Never;
         }
-        // If the clock was set back, the next look is due.
-        let wait = self.0.filter(|next| !next.reached(now) && next.left(now) <= PAUSE);
-        if let Some(next) = wait {
+        if let Some(next) = self.0.look(now) {
             return Wakeup::At(next);
         }
-        self.0 = now.plus(PAUSE);
+        self.0 = Pause::begin(now, PAUSE);
         for key in locks.next_waited_for(MOST) {
             // The unlink callback of the data type reports a lock that expires here.
             if let Found::Foreign = keyspace.find(key.as_key()) {

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use crate::core::lock::Engine;
+use crate::core::pause::Pause;
 use crate::core::slot::Slot;
 use crate::core::time::{Millis, UnixMs, Wakeup};
 use crate::error::Error;
@@ -24,7 +25,8 @@ const UNOWNED: usize = 3;
 pub struct SlotWatch {
     /// The results of the last checks, the latest first; at most [`UNOWNED`].
     seen: VecDeque<Nodes>,
-    next: Option<UnixMs>,
+    /// Before the next look.
+    pause: Pause,
     /// A request has begun to wait since the last look for a slot that was not of this node.
     is_astray: bool,
     /// A request waited at the last look for a slot that no node owned.
@@ -45,18 +47,16 @@ impl SlotWatch {
             *self = Self::default();
             return Wakeup::Never;
         }
-        // If the clock was set back, the next look is due.
-        let wait = self.next.filter(|next| !next.reached(now) && next.left(now) <= PAUSE);
-        if let Some(next) = wait {
+        if let Some(next) = self.pause.look(now) {
             return Wakeup::At(next);
         }
-        self.next = now.plus(PAUSE);
+        self.pause = Pause::begin(now, PAUSE);
         if let Some(nodes) = Nodes::known(ctx) {
             self.seen.truncate(UNOWNED.saturating_sub(1));
             self.seen.push_front(nodes);
             self.end_moved(now, locks);
         }
-        self.next.into()
+        self.pause.end().into()
     }
 
     /// Ends the requests whose slots have gone. Looks at them only if something may have changed for one of them.

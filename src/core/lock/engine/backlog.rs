@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use crate::core::deadline_index::{DeadlineId, DeadlineIndex};
 use crate::core::lock::waiter::QueueId;
+use crate::core::pause::Pause;
 use crate::core::retry::Retries;
-use crate::core::time::{Millis, Now, UnixMs};
+use crate::core::time::{Millis, Now};
 
 /// When to try a key again that this node does not serve. The server redirects the key's waiters within a second; the retry is for the case
 /// that the slot comes back.
@@ -20,8 +21,8 @@ pub(super) struct Backlog {
     pub(super) queues: VecDeque<QueueId>,
     /// Work that failed because this node does not serve the key.
     pub(super) put_off: Retries<Retry>,
-    /// Nothing is tried before this time, because this node serves no key at all.
-    pub(super) closed: Option<UnixMs>,
+    /// Nothing is tried before its end, because this node serves no key at all.
+    pub(super) closed: Pause,
     /// The kind of work that is next: a place in [`Kind::ALL`].
     pub(super) next: usize,
 }
@@ -67,8 +68,7 @@ impl Backlog {
 
     /// Resumes retries that are due.
     pub(super) fn take_up(&mut self, now: Now, deadlines: &mut DeadlineIndex) {
-        // If the end of the pause is further away than the pause is long, the clock was set back.
-        self.closed.take_if(|until| until.reached(now.ms) || until.left(now.ms) > RETRY);
+        self.closed.look(now.ms);
         deadlines.look(now.ms);
         while let Some(work) = self.put_off.take_due(now.ms) {
             match work {

@@ -13,6 +13,7 @@ use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::terms::{ClientId, EndReason, WaitResult};
 use crate::core::lock::value::Lock;
 use crate::core::lock::waiter::QueueId;
+use crate::core::pause::Pause;
 use crate::core::time::{Now, UnixMs, Wakeup};
 
 impl Engine {
@@ -28,7 +29,7 @@ impl Engine {
         }
         let mut idle = 0_usize;
         for kind in Kind::ALL.into_iter().cycle().skip(transition.engine.backlog.next) {
-            if transition.course.budget == 0 || idle == Kind::ALL.len() || transition.engine.backlog.closed.is_some() {
+            if transition.course.budget == 0 || idle == Kind::ALL.len() || transition.engine.backlog.closed.end().is_some() {
                 break;
             }
             let next = transition.engine.backlog.next.wrapping_add(1);
@@ -42,7 +43,7 @@ impl Engine {
             }
         }
         // A node that serves no key ends waits all the same.
-        if transition.engine.backlog.closed.is_some() {
+        if transition.engine.backlog.closed.end().is_some() {
             transition.end_waits();
         }
         self.next_wakeup().seen_at(now.ms)
@@ -58,7 +59,7 @@ impl Engine {
     /// When to call [`tick`](Self::tick).
     pub fn next_wakeup(&self) -> Wakeup {
         let wait = self.next_timeout();
-        if let Some(until) = self.backlog.closed {
+        if let Some(until) = self.backlog.closed.end() {
             return Wakeup::At(wait.map_or(until, |wait| wait.min(until)));
         }
         let idle = self.backlog.endings.is_empty() && self.backlog.queues.is_empty();
@@ -211,7 +212,7 @@ impl<W: Keyspace> Transition<'_, W> {
     /// This node does not serve a key. If it serves no key at all, trying the others is useless.
     fn refused(&mut self) {
         if self.keyspace.serves_nothing() {
-            self.engine.backlog.closed = self.course.now.ms.plus(RETRY);
+            self.engine.backlog.closed = Pause::begin(self.course.now.ms, RETRY);
         }
     }
 
