@@ -69,7 +69,7 @@ dist: build tools ## target/dist: the module, its example configuration, the com
 deb: build tools ## target/dist: a Debian package for redis-server and valkey-server
 	@scripts/package deb
 
-# Each of the three builds that come first ends with one compiler on one core, so they run side by side.
+# The release build ends with one compiler on one core, so the others run beside it.
 test: deps ## The checks, and the tests that need a server; not those of the two programs and of the clients
 	@$(MAKE) --jobs=3 check build faults
 	$(MAKE) test-panics
@@ -78,11 +78,11 @@ test: deps ## The checks, and the tests that need a server; not those of the two
 	$(JUDGE)
 	$(CHAOS) --seconds 54 --scenes kill-always,clients-stopped,carts,expiring,listener,unread,shared,renames,crowds
 
-test-panics: faults ## A panic in every entry from the server, and before every step of every transition, in a build made for it
-	LOCKSTOCK_MODULE=target/faults/debug/liblockstock.so $(SUITE) --ignored panics:: interrupted::
+test-panics: faults ## A panic in every entry from the server, and before every step of every transition, in a debug build
+	LOCKSTOCK_MODULE=target/debug/liblockstock.so $(SUITE) --ignored panics:: interrupted::
 
 faults: deps
-	cargo build --quiet --locked --features inject-faults --target-dir target/faults
+	cargo build --quiet --locked $(LIGHT) --lib
 
 test-tools: build ## The program for the command line, with commands, terminals and servers that it loses; compiles TLS
 	cargo clippy --quiet --locked -p lockstock-cli --all-targets -- -D warnings

@@ -1,4 +1,4 @@
-//! `LOCK.FAULT`: injects a panic. Only in builds with the feature `inject-faults`.
+//! `LOCK.FAULT`: injects a panic. Only in debug builds.
 
 use super::{Args, Command, Ctx, Error, KeyUse, Keys, Param, Range, Spec};
 use crate::core::invariant;

@@ -18,7 +18,7 @@ mod lease;
 pub(crate) mod lock_acquire;
 pub(crate) mod lock_apply;
 pub(crate) mod lock_extend;
-#[cfg(feature = "inject-faults")]
+#[cfg(debug_assertions)]
 mod lock_fault;
 mod lock_guard;
 mod lock_info;
@@ -57,7 +57,7 @@ pub fn register(ctx: &Ctx<'_>) -> Result<(), String> {
     one::<lock_mextend::LockMextend>(ctx)?;
     one::<lock_guard::LockGuard>(ctx)?;
     one::<lock_apply::LockApply>(ctx)?;
-    #[cfg(feature = "inject-faults")]
+    #[cfg(debug_assertions)]
     one::<lock_fault::LockFault>(ctx)?;
     one::<stock_create::StockCreate>(ctx)?;
     one::<stock_alter::StockAlter>(ctx)?;

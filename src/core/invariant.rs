@@ -1,8 +1,8 @@
 //! Marking states that cannot happen.
 //!
 //! Code that must not panic needs a result even for an impossible state. With a silent `else { return }` a reader cannot tell the
-//! impossible from a case that is ignored, and no test can see that it happened. So such places are marked: in tests, fuzzing and builds
-//! with injected faults a violated invariant panics. In release builds the safe result is used, the violation is counted, and its place is
+//! impossible from a case that is ignored, and no test can see that it happened. So such places are marked: in tests, fuzzing and debug
+//! builds a violated invariant panics. In release builds the safe result is used, the violation is counted, and its place is
 //! reported once.
 
 use std::panic::Location;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Whether a violated invariant panics.
-const FAILS: bool = cfg!(any(test, fuzzing, feature = "inject-faults"));
+const FAILS: bool = cfg!(any(test, fuzzing, debug_assertions));
 
 /// Fails if the condition is false; the text says why it always holds. Returns the condition, for callers that can continue.
 macro_rules! invariant {

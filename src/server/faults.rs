@@ -1,23 +1,23 @@
-//! Injected panics for tests (`make test-panics`), only in builds with the feature `inject-faults`.
+//! Injected panics for tests (`make test-panics`), only in debug builds.
 
-/// A point where a panic can be injected. Without the feature it does nothing.
+/// A point where a panic can be injected. In a release build it does nothing.
 #[inline]
 pub fn point() {
-    #[cfg(feature = "inject-faults")]
+    #[cfg(debug_assertions)]
     injected::pass();
 }
 
 /// Like [`point`], before a reply begins. The rest of a reply is written from complete values.
 #[inline]
 pub fn reply_point() {
-    #[cfg(feature = "inject-faults")]
+    #[cfg(debug_assertions)]
     injected::reply();
 }
 
-#[cfg(feature = "inject-faults")]
+#[cfg(debug_assertions)]
 pub use injected::{Entry, Fault, arm, seen};
 
-#[cfg(feature = "inject-faults")]
+#[cfg(debug_assertions)]
 mod injected {
     use std::cell::Cell;
     use std::sync::atomic::{AtomicU64, Ordering};

@@ -15,7 +15,7 @@ pub const FAULT: &str = "ERR lockstock could not carry this out, see the server'
 /// Unwinding into the server would be undefined behaviour, and aborting would disconnect every client because of one bad call.
 pub(super) fn contain<R>(doing: &str, f: impl FnOnce() -> R) -> Option<R> {
     let f = || {
-        #[cfg(feature = "inject-faults")]
+        #[cfg(debug_assertions)]
         let _entry = super::faults::Entry::begin(doing);
         f()
     };

@@ -1,7 +1,7 @@
 //! A panic in the middle: every transition of locks and sales is cut short before its first step towards the world, before its second,
 //! its third … until it has no more. Afterwards nobody is stuck, the books are right, and a replica has what the primary has.
 //!
-//! Needs a module with the feature `inject-faults`: `make test-panics` builds it and runs these.
+//! Needs a debug build of the module: `make test-panics` builds it and runs these.
 
 mod scene;
 
@@ -51,7 +51,7 @@ const fn play(
 }
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn locks_of_one_key() {
     Scene::set().play_all(&[
         play("acquire", &[], &[], Call("LOCK.ACQUIRE k-# TOKEN a EX 3600"), COMMAND),
@@ -98,7 +98,7 @@ const ONE: &[&str] = &["LOCK.ACQUIRE k-# TOKEN w EX 3600 WAIT 0"];
 const TWO: &[&str] = &["LOCK.ACQUIRE k-# TOKEN w EX 3600 WAIT 0", "LOCK.ACQUIRE k-# TOKEN x EX 3600 WAIT 0"];
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn locks_that_others_wait_for() {
     const READERS: &[&str] = &[
         "LOCK.ACQUIRE k-# TOKEN w EX 3600 SHARED WAIT 0",
@@ -143,7 +143,7 @@ fn locks_that_others_wait_for() {
 }
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn locks_that_end_by_themselves_or_vanish() {
     const SHORT: &[&str] = &["LOCK.ACQUIRE k-# TOKEN a PX 100"];
     const SESSION: &[&str] = &["LOCK.ACQUIRE k-# TOKEN a EX 3600 SESSION"];
@@ -171,7 +171,7 @@ fn locks_that_end_by_themselves_or_vanish() {
 }
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn waiters_that_are_answered_or_leave() {
     const BRIEF: &[&str] = &["LOCK.ACQUIRE k-# TOKEN w EX 3600 WAIT 100", "LOCK.ACQUIRE k-# TOKEN x EX 3600 WAIT 0"];
     Scene::set().play_all(&[
@@ -186,7 +186,7 @@ const SALE: &str = "STOCK.CREATE s-# 10 REBUY";
 const TOLD: &str = "STOCK.CREATE s-# 10 REBUY STREAM e-# DEADLINES";
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn sales() {
     Scene::set().play_all(&[
         play("create", &[], &[], Call("STOCK.CREATE s-# 10 LIMIT 5"), COMMAND),
@@ -234,7 +234,7 @@ fn sales() {
 }
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn sales_with_a_stream() {
     Scene::set().play_all(&[
         play("order", &[TOLD], &[], Call("STOCK.DECR_ONCE s-# a"), COMMAND),
@@ -282,7 +282,7 @@ fn sales_with_a_stream() {
 }
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn sales_with_a_waitlist() {
     const ALL: &str = "STOCK.DECR_ONCE s-# a QTY 10";
     const B: &str = "STOCK.DECR_ONCE s-# b QTY 3 HOLD 3600000 WAITLIST";
@@ -326,7 +326,7 @@ fn sales_with_a_waitlist() {
 }
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn requests_to_several_sales() {
     const OTHER: &str = "STOCK.CREATE t-# 10 REBUY STREAM f-#";
     const BOTH: &str = "STOCK.MDECR_ONCE a 2 s-# 1 t-# 2 HOLD 3600000";
@@ -357,7 +357,7 @@ fn requests_to_several_sales() {
 }
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn sales_whose_due_holds_are_too_many_for_one_command() {
     Scene::set().play_all(&[
         play(

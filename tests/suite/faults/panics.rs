@@ -1,7 +1,7 @@
 //! A panic in every entry from the server: the caller gets an error or nothing, all others go on, and whatever was lost
 //! is found out soon after.
 //!
-//! Needs a module with the feature `inject-faults`: `make test-panics` builds it and runs these.
+//! Needs a debug build of the module: `make test-panics` builds it and runs these.
 
 mod clients;
 mod files;
@@ -19,7 +19,7 @@ use crate::support::forms::FORMS;
 const REFUSED: &str = "ERR lockstock could not carry this out";
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn in_each_command() {
     let mut site = Site::set();
     for form in FORMS {
@@ -37,7 +37,7 @@ fn in_each_command() {
 }
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn a_violated_invariant_is_counted_each_time_and_logged_once() {
     let server = Server::start();
     assert_eq!(server.info_int("lockstock", "lockstock_invariants_violated"), 0);
@@ -53,7 +53,7 @@ fn a_violated_invariant_is_counted_each_time_and_logged_once() {
 }
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn while_somebody_asks_how_things_are() {
     for (doing, asks) in [
         ("INFO", &["INFO lockstock"][..]),
@@ -71,7 +71,7 @@ fn while_somebody_asks_how_things_are() {
 }
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn while_a_cluster_asks_for_keys() {
     let server = Server::builder().cluster().start();
     server.expect("CLUSTER ADDSLOTSRANGE 0 16383", OK);
@@ -87,7 +87,7 @@ fn while_a_cluster_asks_for_keys() {
 }
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn in_the_timer() {
     let mut site = Site::set();
     site.arm("deferred work");
@@ -96,7 +96,7 @@ fn in_the_timer() {
 }
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn again_and_again_in_the_timer_without_flooding_the_log() {
     let mut site = Site::set();
     site.client.expect(["LOCK.FAULT", "deferred work", "0", "4"], (INT, INT));

@@ -6,7 +6,7 @@ use super::REFUSED;
 use super::site::Site;
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn while_the_timer_is_armed_for_a_thread_of_another_module() {
     let server = Server::builder().config(&harness::listener::line()).start();
     let mut client = server.client();
@@ -25,7 +25,7 @@ fn while_the_timer_is_armed_for_a_thread_of_another_module() {
 }
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn in_an_event() {
     let mut site = Site::set();
     let id = site.holder.as_mut().expect("the holder").id();
@@ -56,7 +56,7 @@ fn in_an_event() {
 }
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn while_a_parked_client_is_answered_or_leaves() {
     // The grant that its client never heard of goes to the next.
     let mut site = Site::set();
@@ -100,7 +100,7 @@ fn while_a_parked_client_is_answered_or_leaves() {
 }
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn whoever_has_read_its_grant_keeps_it() {
     let server = Server::start();
     let (mut holder, mut heir) = (server.client(), server.client());

@@ -5,7 +5,7 @@ use harness::{ANY, Aof, INT, NULL, OK, Reply, Server, TEXT, err, eventually};
 use super::site::Site;
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn while_a_file_is_written() {
     let server = Server::builder().aof("always").start();
     let mut site = Site::on(server);
@@ -43,7 +43,7 @@ fn while_a_file_is_written() {
 }
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn while_a_replica_is_fed_or_a_file_is_read() {
     let mut site = Site::set();
     site.arm("saving a value");
@@ -66,7 +66,7 @@ fn while_a_replica_is_fed_or_a_file_is_read() {
 }
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn while_a_replica_applies_an_effect() {
     let server = Server::start();
     let replica = Server::builder().aof("always").replica_of(&server).start();
@@ -90,7 +90,7 @@ fn while_a_replica_applies_an_effect() {
 }
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn while_the_fence_clock_is_saved_or_loaded() {
     let mut site = Site::set();
     site.arm("saving the module's data");

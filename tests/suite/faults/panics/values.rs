@@ -5,7 +5,7 @@ use harness::{ANY, Client, INT, OK, Reply, Server, err, eventually};
 use super::site::Site;
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn while_a_value_goes() {
     for doing in ["letting go of a value", "freeing a value", "measuring a value"] {
         for delete in ["DEL key", "UNLINK key", "SET key v", "PEXPIRE key 1"] {
@@ -29,7 +29,7 @@ fn while_a_value_goes() {
 }
 
 #[test]
-#[ignore = "needs inject-faults: make test-panics"]
+#[ignore = "needs a debug build: make test-panics"]
 fn while_a_value_is_renamed() {
     // Redis tells of the new name. Valkey is not listened to; without SCAN the scan for modules looks for it.
     let found = if Server::start().is_valkey() { "a scan of the keys" } else { "a new name" };
