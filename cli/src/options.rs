@@ -190,4 +190,25 @@ mod tests {
         assert_eq!((run.keys, run.wait, run.verbose), (vec!["a".into(), "b".into()], Wait::Forever, false));
         assert_eq!(run.command, ["echo", "--wait", "-v", "--"]);
     }
+
+    #[test]
+    fn every_call_on_the_pages_is_understood() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+        let pages = std::fs::read_dir(format!("{root}/docs")).unwrap().map(|entry| entry.unwrap().path());
+        let pages = pages.filter(|path| path.extension() == Some("md".as_ref())).chain([format!("{root}/README.md").into()]);
+        let mut calls = 0;
+        for page in pages {
+            let text = std::fs::read_to_string(&page).unwrap();
+            // A line of a block, or a piece of code in a sentence.
+            for code in text.lines().chain(text.split('`')).filter(|code| code.starts_with("lockstock run ")) {
+                let words = code.lines().next().unwrap_or_default().split(" # ").next().unwrap_or_default();
+                if words.contains(" -- ") {
+                    let options = Options::try_parse_from(words.split_whitespace());
+                    assert!(options.is_ok(), "{}: {words}: {}", page.display(), options.err().unwrap());
+                    calls += 1;
+                }
+            }
+        }
+        assert!(calls >= 6, "only {calls} calls were found");
+    }
 }

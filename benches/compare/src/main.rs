@@ -40,7 +40,7 @@ type Chapter = (&'static str, u64, fn(&mut Lab));
 
 const CHAPTERS: [Chapter; 15] = [
     ("cycles", 8, chapters::cycles::run),
-    ("handover", 47, chapters::handover::run),
+    ("handover", 32, chapters::handover::run),
     ("sales", 23, chapters::sales::run),
     ("fed", 14, chapters::fed::run),
     ("waiting", 14, chapters::waiting::run),

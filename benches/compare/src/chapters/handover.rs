@@ -83,14 +83,13 @@ fn no_hold_time(lab: &mut Lab, contenders: usize) -> Vec<Outcome> {
 }
 
 fn hold_time(lab: &mut Lab) {
-    for contenders in lab.plan.either(&CROWDS[..], &[25]) {
+    for contenders in lab.plan.either(&[25, 1_000][..], &[25]) {
         let contenders = *contenders;
         let hold = Hold::Works { time: Duration::from_millis(1) };
         let title = format!("Handing over among {contenders} contenders, each works 1 ms");
-        // All have asked when the meters are read: ten thousand take a second for that.
-        let warm = (contenders / 20).max(50) as u64;
         let patience = patience(lab, contenders);
-        let load = Load { members: contenders, warm, goal: 1_000, drains: false, rounds: 3, patience };
+        // All have asked when the meters are read.
+        let load = Load { members: contenders, warm: 50, goal: 1_000, drains: false, rounds: 3, patience };
         let outcomes = contest(lab, &title, &ways(hold, contenders), load);
         table(lab, &title, &outcomes);
     }
