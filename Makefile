@@ -162,7 +162,7 @@ chaos: build ## Attack servers under load and judge every answer (SECONDS=60 SCE
 	$(JUDGE)
 	$(CHAOS) --seconds $(SECONDS) $(if $(SCENES),--scenes $(SCENES)) $(if $(SEED),--seed $(SEED))
 
-bench: build ## Speed and memory beside the alternatives (QUICK=1: in two minutes)
+bench: build ## Speed and memory beside the alternatives (QUICK=1: in a few minutes)
 	@$(BENCH)
 
 bench-instructions: build ## Only the instructions for an operation, which are the same in every run (needs valgrind)

@@ -1,4 +1,4 @@
-//! How much is done: all of it in about ten minutes, or a taste of it in two.
+//! How much is done: all of it in half an hour or more, or a taste of it in a few minutes.
 
 use std::env;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 //! A measured figure is a link, `[16,500][acquire]`, and at the end of the page stands where it leads: to a table of a run of the
 //! benchmark that is kept, with the row and the column, or to another file, with words of the line that has the figure.
 //!
-//!     [acquire]: bench/redis-7.0.15/fed-instructions.md#a-heading "a lock that nobody has | LOCK.ACQUIRE | instructions"
+//!     [acquire]: bench/redis-7.0.15/README.md#a-heading "a lock that nobody has | LOCK.ACQUIRE | instructions"
 //!
 //! Any other number is in [`held::HELD`], beside the line of the sources that has it, or in a section that says itself that no test holds
 //! what stands there.
