@@ -46,7 +46,7 @@ impl Engine {
                 // A holder that wants more of the lock waits in front of all others.
                 in_front = matches!(answer, Ok(Acquired::Refused)) && visit.lock.hold(&request.token).is_some();
                 let closed = visit.close();
-                transition.finish(at, closed);
+                transition.keep(at, closed);
                 answer
             }
         };

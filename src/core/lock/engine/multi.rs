@@ -190,11 +190,6 @@ impl<W: Keyspace> Transition<'_, W> {
             }
             if !(matches!(state, KeyState::Own(_)) || (is_first && state == KeyState::Free)) {
                 self.block_multi_at(waiter, queue);
-                if let Some(over) = self.course.over {
-                    // This waiter cannot have it, but the first in line may now.
-                    self.engine.waiting.set_dirty(queue, over);
-                    self.course.work.push(queue);
-                }
                 return None;
             }
         }

@@ -72,7 +72,6 @@ impl<'t, W: Keyspace> Transition<'t, W> {
         if !is_new && !visit.course.is_passive {
             visit.end_what_is_over();
         }
-        visit.was_free = !is_new && visit.lock.is_empty();
         Some(visit)
     }
 
@@ -104,8 +103,15 @@ impl<'t, W: Keyspace> Transition<'t, W> {
         self.delete(at, emptied);
     }
 
-    /// Tells the changes of a visit to `at`. If the lock is vacant, it stays in its key until the end of the transition.
+    /// Tells the changes of a visit to `at` that was not for its queue. If the visit has ended holds, the queue is served before the end of the
+    /// transition. If the lock is vacant, it stays in its key until then.
     pub(super) fn keep(&mut self, at: KeyRef<'_>, closed: Closed) {
+        if let Some(over) = self.course.over
+            && let Some(queue) = self.engine.waiting.at(at)
+        {
+            self.engine.waiting.set_dirty(queue, over);
+            self.course.work.push(queue);
+        }
         if self.tell(at, closed).is_some() {
             self.emptied.push(Arc::new(at.to_buf()));
         }

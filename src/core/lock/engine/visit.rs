@@ -24,7 +24,7 @@ pub(super) struct Visit<'v> {
     pub(super) lock: &'v mut Lock,
     /// Whether the key holds nothing; then the lock is not in the keyspace yet.
     pub(super) is_new: bool,
-    /// Whether the key holds a lock that had no hold left when the visit began.
+    /// Whether the key held a lock without holds at some time of the visit, and the lock was taken then.
     pub(super) was_free: bool,
     pub(super) outcomes: Vec<Outcome>,
 }
@@ -119,12 +119,14 @@ impl Visit<'_> {
         let (fence, expired) = (hold.fence, hold.deadline.reached(self.course.now.ms));
         if expired {
             self.course.progress();
+            self.course.over.get_or_insert(HandoverCause::Expiry);
             count(&mut self.engine.stats.expirations);
             self.end_hold(fence, EndReason::Expired);
         } else if let Some(why) =
             self.lock.deadline_id().and_then(|entry| self.engine.notes.take_revoked((entry, fence)))
         {
             self.course.progress();
+            self.course.over.get_or_insert(HandoverCause::Disconnect);
             self.end_revoked(fence, why);
         }
     }
@@ -133,6 +135,7 @@ impl Visit<'_> {
     pub(super) fn set_hold(&mut self, mode: Mode, hold: Hold) -> Changed {
         let entry = self.lock.deadline_id().unwrap_or_else(|| self.engine.deadlines.insert(self.at, hold.deadline));
         self.lock.set_deadline_id(Some(entry));
+        self.was_free |= !self.is_new && self.lock.is_empty();
         let (session, fence, mode_before) = (hold.session, hold.fence, self.lock.mode());
         self.outcomes.push(Outcome::Held(mode, hold.clone()));
         let before = self.lock.set(mode, hold).map(|hold| Before { mode: mode_before, hold });
