@@ -28,7 +28,7 @@ impl Command for StockAdjust {
         arity: -3,
         summary: c"Adds units to a sale, or withdraws unsold ones.",
         since: c"0.1.0",
-        complexity: c"O(1)",
+        complexity: c"O(1), with a waitlist O(M*log(N)) with M orders served, 100 at the most, and N orders on it",
         tips: c"",
         keys: Keys::First(KeyUse::Update),
         args: &[Param::key(), Param::integer(c"delta"), Param::string(c"id").after(c"ID").optional().since(c"0.2.0")],

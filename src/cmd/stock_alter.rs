@@ -23,7 +23,7 @@ impl Command for StockAlter {
         arity: -2,
         summary: c"Changes the limit, the window or the rebuy rule of a sale.",
         since: c"0.1.0",
-        complexity: c"O(1)",
+        complexity: c"O(1), with a waitlist O(M*log(N)) with M orders served, 100 at the most, and N orders on it",
         tips: c"",
         keys: Keys::First(KeyUse::Update),
         args: &[

@@ -34,7 +34,7 @@ pub struct DeadlineIndex {
     entries: Slab<Entry>,
     /// The slots of all entries. None is due before the one at its number, less one, divided by [`WAYS`].
     heap: Chunks<u32>,
-    /// Entries that have had a turn since something was last due, and whose deadlines [`rest`](Self::rest) has changed.
+    /// Entries that have been due since the index was last without due entries, and whose deadlines here are not those of their values.
     rested: BTreeSet<Id>,
     /// The time at the last [`look`](Self::look).
     seen: UnixMs,
@@ -73,8 +73,20 @@ impl DeadlineIndex {
         DeadlineId(id)
     }
 
-    /// Changes the deadline of `id`. O(log n), or O(1) if it stays the same.
+    /// Changes the deadline of `id`. An entry that stays due keeps its turn, and one that becomes due has its turn after the others that are
+    /// due. So an entry gets no more turns than the others, however often commands change it. O(log n), or O(1) if nothing changes.
     pub fn reschedule(&mut self, id: DeadlineId, deadline: UnixMs) {
+        if deadline > self.seen {
+            self.set(id, deadline);
+        } else if let Some(entry) = self.entries.get(id.0) {
+            if entry.deadline > self.seen {
+                self.set(id, self.seen);
+            }
+            self.rested.insert(id.0);
+        }
+    }
+
+    fn set(&mut self, id: DeadlineId, deadline: UnixMs) {
         if let Some(entry) = self.entries.get_mut(id.0)
             && entry.deadline != deadline
         {
@@ -88,7 +100,7 @@ impl DeadlineIndex {
     /// The value of `id` has had a turn at `now`. If it is still due, the others that are due come before it from now on. O(log n).
     pub fn rest(&mut self, id: DeadlineId, now: UnixMs) {
         if self.entries.get(id.0).is_some_and(|entry| entry.deadline < now) {
-            self.reschedule(id, now);
+            self.set(id, now);
             self.rested.insert(id.0);
         }
     }
@@ -124,7 +136,7 @@ impl DeadlineIndex {
         if mem::replace(&mut self.seen, now) > now {
             // One that has been served since is found to be so by its turn.
             for id in mem::take(&mut self.rested) {
-                self.reschedule(DeadlineId(id), now);
+                self.set(DeadlineId(id), now);
             }
         } else if self.due(now).is_none() {
             self.rested.clear();
@@ -275,6 +287,8 @@ mod tests {
             let due = index.due(now).unwrap();
             index.rest(due, now);
             turns.push(due);
+            // A command changes it, and its value is still due.
+            index.reschedule(due, UnixMs(1));
         }
         assert_eq!(turns, [one, two, late, one, two, late]);
         index.rest(future, UnixMs(14));
@@ -295,10 +309,25 @@ mod tests {
         assert_eq!(index.due(UnixMs(10)), Some(long));
         index.rest(long, UnixMs(11));
         index.reschedule(long, UnixMs(500));
+        assert_eq!(index.due(UnixMs(499)), None);
         // Nothing is due any more, so nothing rests.
         index.look(UnixMs(12));
         index.look(UnixMs(9));
         assert_eq!(index.next(), Some(UnixMs(500)));
+    }
+
+    #[test]
+    fn an_entry_that_becomes_due_by_a_command_comes_after_those_that_are_due() {
+        let mut index = DeadlineIndex::default();
+        let [due, ready] = [5, 900].map(|deadline| index.insert(at(b"door"), UnixMs(deadline)));
+        index.look(UnixMs(20));
+        index.reschedule(ready, UnixMs(0));
+        assert_eq!(index.due(UnixMs(20)), Some(due));
+        index.remove(due);
+        assert_eq!(index.due(UnixMs(20)), Some(ready));
+        // Its value is due at any time.
+        index.look(UnixMs(10));
+        assert_eq!(index.due(UnixMs(10)), Some(ready));
     }
 
     #[test]
