@@ -40,13 +40,15 @@ pub(super) enum Kind {
     Lease,
     /// End the waits of notified requests.
     Wait,
+    /// End kept places whose time is over.
+    Place,
     /// Take retired requests out of their queues.
     Retired,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Session, Self::Ending, Self::Queue, Self::Lease, Self::Wait, Self::Retired];
+    pub(super) const ALL: [Self; 7] =
+        [Self::Session, Self::Ending, Self::Queue, Self::Lease, Self::Wait, Self::Place, Self::Retired];
 }
 
 #[derive(Clone, Copy, Debug)]

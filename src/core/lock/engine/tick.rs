@@ -24,9 +24,6 @@ impl Engine {
     pub fn tick<W: Keyspace>(&mut self, now: Now, budget: usize, keyspace: &mut W) -> Wakeup {
         self.backlog.take_up(now, &mut self.deadlines);
         let mut transition = Transition::turn(self, keyspace, now, budget);
-        while transition.course.budget > 0 && transition.engine.vacant_places.expire(now.ms) {
-            transition.course.step();
-        }
         let mut idle = 0_usize;
         for kind in Kind::ALL.into_iter().cycle().skip(transition.engine.backlog.next) {
             if transition.course.budget == 0 || idle == Kind::ALL.len() || transition.engine.backlog.closed.end().is_some() {
@@ -67,12 +64,7 @@ impl Engine {
             return Wakeup::Now;
         }
         let retry = self.backlog.put_off.next();
-        let sooner = |one: Option<UnixMs>, other: Option<UnixMs>| match (one, other) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            _ => one.or(other),
-        };
-        let due = [retry, wait, self.vacant_places.next()].into_iter().fold(self.deadlines.next(), sooner);
-        due.into()
+        [self.deadlines.next(), retry, wait, self.vacant_places.next()].into_iter().flatten().min().into()
     }
 
     /// When the time of the next notified request is over.
@@ -159,6 +151,7 @@ impl<W: Keyspace> Transition<'_, W> {
                     self.engine.schedule_queue(queue, HandoverCause::Other);
                 }
             }
+            Kind::Place => return self.engine.vacant_places.expire(self.course.now.ms),
             Kind::Retired => {
                 let most = self.course.budget.max(1);
                 let Some(headed) = self.engine.waiting.unlink_retired(most) else { return false };
