@@ -195,7 +195,8 @@ mod tests {
     fn every_call_on_the_pages_is_understood() {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
         let pages = std::fs::read_dir(format!("{root}/docs")).unwrap().map(|entry| entry.unwrap().path());
-        let pages = pages.filter(|path| path.extension() == Some("md".as_ref())).chain([format!("{root}/README.md").into()]);
+        let pages =
+            pages.filter(|path| path.extension() == Some("md".as_ref())).chain([format!("{root}/README.md").into()]);
         let mut calls = 0;
         for page in pages {
             let text = std::fs::read_to_string(&page).unwrap();

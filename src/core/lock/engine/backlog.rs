@@ -64,6 +64,11 @@ impl Backlog {
         self.endings.is_empty() && self.queues.is_empty() && self.put_off.is_empty()
     }
 
+    /// Whether this node serves no key.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.end().is_some()
+    }
+
     pub(super) fn put_off(&mut self, now: Now, what: Retry) {
         self.put_off.put_off(now.ms, RETRY, what);
     }

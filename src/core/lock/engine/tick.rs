@@ -26,7 +26,7 @@ impl Engine {
         let mut transition = Transition::turn(self, keyspace, now, budget);
         let mut idle = 0_usize;
         for kind in Kind::ALL.into_iter().cycle().skip(transition.engine.backlog.next) {
-            if transition.course.budget == 0 || idle == Kind::ALL.len() || transition.engine.backlog.closed.end().is_some() {
+            if transition.course.budget == 0 || idle == Kind::ALL.len() || transition.engine.backlog.is_closed() {
                 break;
             }
             let next = transition.engine.backlog.next.wrapping_add(1);
@@ -40,7 +40,7 @@ impl Engine {
             }
         }
         // A node that serves no key ends waits all the same.
-        if transition.engine.backlog.closed.end().is_some() {
+        if transition.engine.backlog.is_closed() {
             transition.end_waits();
         }
         self.next_wakeup().seen_at(now.ms)

@@ -430,7 +430,9 @@ fn what_a_request_ends_at_its_key_is_given_to_the_first_in_line() {
         for readers in 1..=30 {
             let mut world = World::new();
             world.engine.bound = Bound(5);
-            (0..readers).for_each(|n| drop(world.take("book", &ask(&format!("r{n}")).shared().lease(100))));
+            for n in 0..readers {
+                world.take("book", &ask(&format!("r{n}")).shared().lease(100));
+            }
             let writer = world.wait("book", 1, &ask("writer"));
             world.pass(100);
             request(&mut world);
@@ -461,7 +463,9 @@ fn a_lock_that_its_token_finds_free_and_takes_loses_the_ttl_of_its_key() {
     for others in 0..=20 {
         let mut world = World::new();
         world.engine.bound = Bound(5);
-        (0..others).for_each(|n| drop(world.take("book", &ask(&format!("r{n}")).shared().lease(100))));
+        for n in 0..others {
+            world.take("book", &ask(&format!("r{n}")).shared().lease(100));
+        }
         world.take("book", &ask("ann").shared().lease(101));
         world.pass(101);
         world.told();
