@@ -135,7 +135,8 @@ impl Visit<'_> {
     pub(super) fn set_hold(&mut self, mode: Mode, hold: Hold) -> Changed {
         let entry = self.lock.deadline_id().unwrap_or_else(|| self.engine.deadlines.insert(self.at, hold.deadline));
         self.lock.set_deadline_id(Some(entry));
-        self.was_free |= !self.is_new && self.lock.is_empty();
+        // A replica hears from its primary that the TTL of the key ends.
+        self.was_free |= !self.is_new && !self.course.is_passive && self.lock.is_empty();
         let (session, fence, mode_before) = (hold.session, hold.fence, self.lock.mode());
         self.outcomes.push(Outcome::Held(mode, hold.clone()));
         let before = self.lock.set(mode, hold).map(|hold| Before { mode: mode_before, hold });
