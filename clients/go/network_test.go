@@ -5,11 +5,14 @@ import (
 	"errors"
 	"net"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 
 	lockstock "lockstock/clients/go"
@@ -24,9 +27,12 @@ type relay struct {
 	delay atomic.Int64
 	// Whether a connection ends in place of its next answer.
 	cut atomic.Bool
-	// How many connections there were, and how many of them, the first ones, are dead without a word.
-	made, dead atomic.Int64
+	// How many connections there were, and how many of them, the first ones, are dead without a word, or late with what is asked.
+	made, dead, late atomic.Int64
 }
+
+// lateness is longer than a request without an answer is waited for.
+const lateness = 5 * time.Second
 
 // relay makes a way to the server.
 func (s *server) relay() *relay {
@@ -58,10 +64,14 @@ func (r *relay) carry(from, to net.Conn, number int64, answers bool) {
 		due   time.Time
 	}
 	parcels := make(chan parcel, 1_000)
+	var reset atomic.Bool
 	go func() {
 		defer to.Close()
 		for one := range parcels {
 			time.Sleep(time.Until(one.due))
+			if reset.Load() {
+				continue
+			}
 			if _, err := to.Write(one.bytes); err != nil {
 				from.Close()
 			}
@@ -72,11 +82,17 @@ func (r *relay) carry(from, to net.Conn, number int64, answers bool) {
 		bytes := make([]byte, 1<<16)
 		count, err := from.Read(bytes)
 		if err != nil || answers && r.cut.Load() {
+			// After an ordinary end, what was sent before it is delivered.
+			reset.Store(errors.Is(err, syscall.ECONNRESET))
 			return
 		}
 		lost = lost || number <= r.dead.Load()
+		due := time.Now().Add(time.Duration(r.delay.Load()))
+		if !answers && number <= r.late.Load() {
+			due = due.Add(lateness)
+		}
 		if !lost {
-			parcels <- parcel{bytes[:count], time.Now().Add(time.Duration(r.delay.Load()))}
+			parcels <- parcel{bytes[:count], due}
 		}
 	}
 }
@@ -89,11 +105,13 @@ func through(t *testing.T, play func(*server, *relay, lockstock.Client)) {
 			s := start(t)
 			r := s.relay()
 			client := connect(t, r.address)
-			// The first request of a process takes its time.
-			s.eventually("the server is reached", func() bool {
-				_, err := lockstock.Locked(background, client, "any")
-				return err == nil
-			})
+			// The first request of a process takes its time; and rueidis takes one of several connections by chance.
+			for range 20 {
+				s.eventually("the server is reached", func() bool {
+					_, err := lockstock.Locked(background, client, "any")
+					return err == nil
+				})
+			}
 			play(s, r, client)
 		})
 	}
@@ -262,4 +280,70 @@ func TestCallersOfAnExhaustedPoolLeaveNothing(t *testing.T) {
 	s.is(client.Close(), nil)
 	_, err := lockstock.Acquire(background, client, "free", lockstock.Session())
 	s.is(err, lockstock.ErrClosed)
+}
+
+func TestAnAcquisitionThatArrivesLateLeavesNothing(t *testing.T) {
+	through(t, func(s *server, r *relay, client lockstock.Client) {
+		r.late.Store(r.made.Load())
+		lock := must(lockstock.Acquire(background, client, "job", lockstock.Wait(time.Minute)))
+		r.late.Store(0)
+		s.is(lock.Release(background), nil)
+		time.Sleep(lateness + time.Second)
+		equal(s, s.locks(), 0)
+	})
+}
+
+// A pool closes a connection when its time is over, also one that a session lasts as long as.
+func TestASessionOutlivesTheTimeOfAConnectionOfThePool(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	rdb := redis.NewClient(&redis.Options{Addr: s.address, ConnMaxLifetime: 2 * time.Second})
+	defer rdb.Close()
+	client := overgoredis.New(rdb)
+	defer client.Close()
+	lock := must(lockstock.Acquire(background, client, "job", lockstock.Session(), lockstock.Lease(time.Minute)))
+	time.Sleep(5 * time.Second)
+	equal(s, lock.Held(), true)
+	equal(s, must(lock.Owned(background)), true)
+	s.is(lock.Release(background), nil)
+}
+
+// cutting is a client whose connections for waits and sessions are cut after an extension.
+type cutting struct {
+	lockstock.Client
+	cut func()
+}
+
+func (c *cutting) Dedicate(ctx context.Context, key string) (lockstock.Conn, error) {
+	conn, err := c.Client.Dedicate(ctx, key)
+	return &cuttingConn{conn, c.cut}, err
+}
+
+type cuttingConn struct {
+	lockstock.Conn
+	cut func()
+}
+
+func (c *cuttingConn) Do(ctx context.Context, command lockstock.Command) (any, error) {
+	reply, err := c.Conn.Do(ctx, command)
+	if command.Words[0] == "LOCK.EXTEND" {
+		c.cut()
+	}
+	return reply, err
+}
+
+// WAIT counts the writes of its connection, so over a new one all replicas have all of them.
+func TestReplicasAreNotCountedOverAnotherConnection(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		host, port, _ := strings.Cut(s.address, ":")
+		replica := start(s.T, "--replicaof", host+" "+port, "--repl-diskless-sync-delay", "0")
+		s.eventually("it follows", func() bool { return s.do("WAIT", 1, 100) == any(int64(1)) })
+		replica.freeze()
+		cut := func() {
+			s.rdb.Do(background, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+			time.Sleep(50 * time.Millisecond)
+		}
+		_, err := lockstock.Acquire(background, &cutting{client, cut}, "job", lockstock.Replicas(1))
+		s.is(err, lockstock.ErrUnreachable)
+	})
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	lockstock "lockstock/clients/go"
 )
@@ -48,9 +47,15 @@ type Client struct {
 type node struct {
 	options *redis.Options
 	shared  *redis.Client
-	idle    []*redis.Client
+	idle    []idle
 	// Whether the last request was not answered.
 	mute atomic.Bool
+}
+
+// idle is a client of one connection that nobody uses since then, by the clock that goes on while the machine sleeps.
+type idle struct {
+	rdb   *redis.Client
+	since time.Time
 }
 
 // New is for one server, or for the primary that a client made by redis.NewFailoverClient finds behind Sentinel.
@@ -87,8 +92,8 @@ func (c *Client) Close() error {
 	clear(c.conns)
 	for _, node := range c.nodes {
 		failures = append(failures, node.shared.Close())
-		for _, rdb := range node.idle {
-			failures = append(failures, rdb.Close())
+		for _, one := range node.idle {
+			failures = append(failures, one.rdb.Close())
 		}
 	}
 	clear(c.nodes)
@@ -157,8 +162,8 @@ func (c *Client) renew(node *node, silent *redis.Client) {
 		return
 	}
 	node.shared = redis.NewClient(own(node.options, max(node.options.PoolSize, 10)))
-	for _, rdb := range node.idle {
-		go rdb.Close()
+	for _, one := range node.idle {
+		go one.rdb.Close()
 	}
 	node.idle = nil
 	// What was sent lately may be answered yet.
@@ -206,9 +211,13 @@ func (c *Client) use(node *node, rdb *redis.Client) (*conn, error) {
 func (c *Client) take(node *node) (rdb *redis.Client, used bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if last := len(node.idle) - 1; last >= 0 {
-		rdb, node.idle = node.idle[last], node.idle[:last]
-		return rdb, true
+	for last := len(node.idle) - 1; last >= 0; last-- {
+		one := node.idle[last]
+		node.idle = node.idle[:last]
+		if time.Since(one.since) < idleness {
+			return one.rdb, true
+		}
+		go one.rdb.Close()
 	}
 	return redis.NewClient(own(node.options, 1)), false
 }
@@ -254,19 +263,6 @@ func (c *Client) node(options *redis.Options) (*node, error) {
 		c.nodes[options.Addr] = known
 	}
 	return known, nil
-}
-
-// own are the options of a client that reaches the same server, and that only contexts end the requests of.
-func own(options *redis.Options, connections int) *redis.Options {
-	own := *options
-	own.PoolSize, own.MinIdleConns, own.MaxIdleConns, own.MaxActiveConns, own.MaxConcurrentDials = connections, 0, 0, 0, 0
-	own.PoolTimeout, own.DialTimeout, own.ConnMaxIdleTime = patience, patience, idleness
-	own.ReadTimeout, own.WriteTimeout, own.ContextTimeoutEnabled = -1, -1, true
-	own.MaxRetries, own.DialerRetries = -1, 1
-	own.Limiter, own.ClientSideCache, own.ClientSideCacheConfig = nil, nil, nil
-	own.PipelinePoolSize, own.PipelineReadBufferSize, own.PipelineWriteBufferSize = 0, 0, 0
-	own.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return &own
 }
 
 // way sends a command: send or asking.
@@ -344,7 +340,7 @@ func (c *conn) leave(reuse bool) bool {
 	}
 	delete(c.client.conns, c)
 	if reuse && len(c.node.idle) < spare {
-		c.node.idle = append(c.node.idle, c.rdb)
+		c.node.idle = append(c.node.idle, idle{c.rdb, time.Now().Round(0)})
 		return false
 	}
 	return true
