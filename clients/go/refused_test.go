@@ -123,3 +123,17 @@ func TestAReleaseWithTheContextOfItsLockIsWaitedFor(t *testing.T) {
 		}
 	})
 }
+
+// The connection was closed while nothing was asked over it, so the release was sent once.
+func TestAReleaseAfterTheEndOfAConnectionSaysThatTheHoldWasLost(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		// rueidis takes one of several connections by chance.
+		for range 10 {
+			lock := must(lockstock.Acquire(background, client, "job", lockstock.Unattended(), lockstock.Wait(time.Second)))
+			s.do("DEL", "job")
+			s.do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+			time.Sleep(100 * time.Millisecond)
+			s.is(lock.Release(background), lockstock.ErrLost)
+		}
+	})
+}

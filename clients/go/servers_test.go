@@ -157,7 +157,7 @@ var libraries = map[string]func(*testing.T, string) lockstock.Client{
 		return client
 	},
 	"rueidis": func(t *testing.T, address string) lockstock.Client {
-		client := must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{address}}))
+		client := must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{address}, DialCtxFn: overrueidis.Dial}))
 		t.Cleanup(client.Close)
 		return overrueidis.New(client)
 	},

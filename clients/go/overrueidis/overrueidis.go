@@ -3,12 +3,16 @@ package overrueidis
 
 import (
 	"context"
+	"crypto/tls"
+	"net"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/redis/rueidis"
 
 	lockstock "lockstock/clients/go"
+	"lockstock/clients/go/internal/reset"
 )
 
 // For how many places more than there are callers a pool may be asked: a server that went silent answers none of them for a while.
@@ -18,6 +22,8 @@ const spare = 16
 // connection of its BlockingPoolSize; all other requests go over its shared connections.
 type Client struct {
 	client rueidis.Client
+	// Whether a command finds its server by its key.
+	cluster bool
 
 	mutex sync.Mutex
 	// Those that are in use.
@@ -29,7 +35,18 @@ type Client struct {
 }
 
 // New makes one. Close it before client.
-func New(client rueidis.Client) *Client { return &Client{client: client, conns: map[*conn]struct{}{}} }
+func New(client rueidis.Client) *Client {
+	return &Client{client: client, cluster: client.Mode() == rueidis.ClientModeCluster, conns: map[*conn]struct{}{}}
+}
+
+// Dial is for the DialCtxFn of a rueidis client's options. It connects as rueidis does by itself, but the end of a connection drops what that
+// has not delivered. Otherwise, a request that was given up may arrive after its successors.
+func Dial(ctx context.Context, address string, dialer *net.Dialer, secured *tls.Config) (net.Conn, error) {
+	if secured == nil {
+		return reset.OnClose(dialer.DialContext(ctx, "tcp", address))
+	}
+	return reset.OnClose((&tls.Dialer{NetDialer: dialer, Config: secured}).DialContext(ctx, "tcp", address))
+}
 
 // Close ends the waits, and gives the connections back; client stays open. Locks that are still held end with their leases, those of a
 // session at once.
@@ -59,8 +76,23 @@ func (c *Client) Do(ctx context.Context, command lockstock.Command) (any, error)
 	if c.isClosed() {
 		return nil, lockstock.ErrClosed
 	}
-	return said(c.client.Do(ctx, words(c.client.B(), command, false)))
+	if !c.cluster {
+		// Without a key, it goes over the first of the connections that all share, and so arrives after those before it.
+		command.Key = 0
+	}
+	return said(c.client.Do(listener{ctx}, words(c.client.B(), command, false)))
 }
+
+// listener is a context after whose end rueidis sends nothing, but listens on: a late answer does not close the connection that all share, and
+// Do returns when the command can arrive no more. For such a context rueidis also reads all the time, so that it does not send over a
+// connection that was closed meanwhile.
+type listener struct{ context.Context }
+
+func (listener) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+func (listener) Done() <-chan struct{} { return never }
+
+var never = make(chan struct{})
 
 // Dedicate gives a connection to the server of this key that no other caller uses.
 func (c *Client) Dedicate(ctx context.Context, _ string) (lockstock.Conn, error) {
@@ -137,9 +169,8 @@ func (c *conn) Do(ctx context.Context, command lockstock.Command) (any, error) {
 	node := c.client.client.Nodes()[address]
 	if node == nil {
 		// The library knows a server that it has followed to, though that has no slots yet.
-		all := c.client.client
-		all.Do(ctx, all.B().Arbitrary("LOCK.INFO").Keys(command.Words[command.Key]).Build())
-		if node = all.Nodes()[address]; node == nil {
+		_, _ = c.client.Do(ctx, lockstock.Command{Words: []string{"LOCK.INFO", command.Words[command.Key]}, Key: 1})
+		if node = c.client.client.Nodes()[address]; node == nil {
 			return said(result)
 		}
 	}

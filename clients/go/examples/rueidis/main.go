@@ -21,7 +21,9 @@ func main() {
 	if len(os.Args) > 1 {
 		url = os.Args[1]
 	}
-	connection := must(rueidis.NewClient(must(rueidis.ParseURL(url))))
+	options := must(rueidis.ParseURL(url))
+	options.DialCtxFn = overrueidis.Dial
+	connection := must(rueidis.NewClient(options))
 	defer connection.Close()
 	client := overrueidis.New(connection)
 	ctx := context.Background()
