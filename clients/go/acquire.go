@@ -52,7 +52,11 @@ func AcquireAll(ctx context.Context, client Client, keys []string, options ...Op
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	bounded := ctx
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("%w (%s)", stopped(ctx), r.name())
+	}
+	// The time in which the token still leaves the lock counts, too.
+	bounded, end := ctx, now()+r.wait
 	// A wait of centuries is as good as one without limit.
 	if r.wait > century {
 		r.forever = true
@@ -67,7 +71,7 @@ func AcquireAll(ctx context.Context, client Client, keys []string, options ...Op
 		return nil, fmt.Errorf("%w (%s)", err, r.name())
 	}
 	r.claimed = claimed
-	lock, err := r.stand(bounded, ctx)
+	lock, err := r.stand(bounded, ctx, end)
 	if err != nil {
 		r.leave(bounded, err)
 		return nil, fmt.Errorf("%w (%s)", err, r.name())
@@ -77,15 +81,14 @@ func AcquireAll(ctx context.Context, client Client, keys []string, options ...Op
 
 // leave ends a request in the background, if the server may know of it.
 func (r *request) leave(ctx context.Context, err error) {
+	r.claimed.leave()
 	if !r.doubted {
 		r.claimed.end()
 		return
 	}
-	r.claimed.leave()
 	left := make(chan struct{})
 	go func() {
 		defer close(left)
-		defer r.claimed.end()
 		r.withdraw()
 	}()
 	if errors.Is(err, ErrNotReplicated) {
@@ -96,9 +99,8 @@ func (r *request) leave(ctx context.Context, err error) {
 	}
 }
 
-// stand asks until the lock is granted or the time is over.
-func (r *request) stand(ctx, caller context.Context) (*Lock, error) {
-	end := now() + r.wait
+// stand asks until the lock is granted or the time is over, at end.
+func (r *request) stand(ctx, caller context.Context, end time.Duration) (*Lock, error) {
 	// Without a wait at first: most locks are free, and this needs no connection of its own.
 	for waits := false; ; waits = r.forever || now() < end {
 		lock, err := r.try(ctx, caller, waits, end-now())
@@ -106,15 +108,11 @@ func (r *request) stand(ctx, caller context.Context) (*Lock, error) {
 		case err == nil && lock != nil:
 			return lock, nil
 		case caller.Err() != nil:
-			r.doubted = true
 			return nil, stopped(caller)
 		case err == nil && waits:
 			return nil, ErrNotAcquired
-		case err != nil && !errors.Is(err, errEnded):
-			r.doubted = r.doubted || !isNothingDone(err)
-			if !errors.Is(err, ErrUnreachable) {
-				return nil, err
-			}
+		case err != nil && !errors.Is(err, errEnded) && !errors.Is(err, ErrUnreachable):
+			return nil, err
 		}
 		switch {
 		case errors.Is(err, ErrUnreachable):
@@ -133,7 +131,7 @@ func (r *request) try(ctx, caller context.Context, waits bool, left time.Duratio
 	since := now()
 	if !waits && !r.session && r.replicas == 0 {
 		reply, err := r.quick(ctx, r.client, r.acquisition())
-		fence, err := granted(reply, err)
+		fence, err := r.granted(reply, err)
 		if fence == 0 {
 			return nil, err
 		}
@@ -157,13 +155,11 @@ func (r *request) try(ctx, caller context.Context, waits bool, left time.Duratio
 		}
 	}
 	reply, err := r.listen(ctx, conn, r.acquisition(words...), waits)
-	fence, err := granted(reply, err)
+	fence, err := r.granted(reply, err)
 	if fence == 0 {
 		whole = err == nil
 		return nil, err
 	}
-	// Until there is a lock that may be released.
-	r.doubted = true
 	// After a wait it is unknown how long the answer took, so the lease counts from this extension. WAIT counts the writes of this
 	// connection, so the extension is needed for replicas, too.
 	if waits || r.replicas > 0 {
@@ -190,9 +186,14 @@ func (r *request) try(ctx, caller context.Context, waits bool, left time.Duratio
 	return lock, err
 }
 
-// granted reads an answer to an acquisition; 0: others have the lock.
-func granted(reply any, err error) (int64, error) {
-	if reply == nil || err != nil {
+// granted reads an answer to an acquisition; 0: others have the lock. Unless it is known that nothing was granted, and until there is a lock
+// that may be released, the request is one to withdraw.
+func (r *request) granted(reply any, err error) (int64, error) {
+	if reply == nil && err == nil || isNothingDone(err) {
+		return 0, classify(err)
+	}
+	r.doubted = true
+	if err != nil {
 		return 0, classify(err)
 	}
 	if row, ok := reply.([]any); ok && len(row) == 3 {
@@ -207,7 +208,11 @@ func granted(reply any, err error) (int64, error) {
 func (r *request) once(ctx context.Context, via sender, command Command) (any, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errNoAnswer)
 	defer cancel()
-	return once(ctx, via, command, &r.pending)
+	sent := &r.sent
+	if command.Acquires() {
+		sent = &r.asked
+	}
+	return once(ctx, via, command, sent)
 }
 
 // quick is once, and gives an error its meaning.
@@ -243,12 +248,12 @@ func (r *request) listen(ctx context.Context, conn Conn, command Command, waits 
 			}
 		}
 	}()
-	return once(ctx, conn, command, &r.pending)
+	return once(ctx, conn, command, &r.asked)
 }
 
 // stands says whether the request is known to stand in line, or may.
 func (r *request) stands(ctx context.Context) bool {
-	reply, err := ask(ctx, r.client, look(r.keys[0]), patience, true)
+	reply, err := ask(ctx, r.client, look(r.keys[0]), patience, true, &pending{})
 	if err != nil {
 		return !errors.Is(err, ErrUnreachable)
 	}
@@ -283,18 +288,17 @@ func (r *request) replicate(ctx context.Context, conn Conn) error {
 func (r *request) withdraw() {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), farewell, errNoAnswer)
 	defer cancel()
-	// A request that was sent and given up may arrive after the first release, so a second release
-	// follows.
 	_, _, _ = r.free(ctx, r.words("RELEASE"))
-	answered := make(chan struct{})
-	go func() {
-		r.pending.Wait()
-		close(answered)
-	}()
-	select {
-	case <-answered:
-	case <-ctx.Done():
+	r.vacate(true)
+}
+
+// vacate ends the claim when nothing that was sent for it can arrive any more. An acquisition that was given up may have arrived after the
+// release, so another one follows.
+func (r *request) vacate(again bool) {
+	if r.asked.wait() || again {
+		time.Sleep(pause)
+		_, _ = ask(context.Background(), r.client, r.words("RELEASE"), patience, true, &r.sent)
 	}
-	_ = sleep(context.WithoutCancel(ctx), pause)
-	_, _ = ask(context.WithoutCancel(ctx), r.client, r.words("RELEASE"), patience, true)
+	r.sent.wait()
+	r.claimed.end()
 }

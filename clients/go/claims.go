@@ -22,8 +22,8 @@ type place struct {
 // claim is nil for a token that is used once.
 type claim struct {
 	places []place
-	// Whether the server is being told that the claim ends, and the channel that is closed then.
-	leaving bool
+	// How many ends follow, and the channel that is closed by the last one.
+	leaving int
 	over    chan struct{}
 }
 
@@ -32,7 +32,7 @@ func (r *request) claim(ctx, caller context.Context) (*claim, error) {
 	if !r.named {
 		return nil, nil
 	}
-	c := &claim{over: make(chan struct{})}
+	c := &claim{}
 	for _, key := range r.keys {
 		c.places = append(c.places, place{r.client, key, r.token})
 	}
@@ -44,13 +44,13 @@ func (r *request) claim(ctx, caller context.Context) (*claim, error) {
 			claims.Unlock()
 			return c, nil
 		}
-		leaving := other.leaving
+		leaving, over := other.leaving > 0, other.over
 		claims.Unlock()
 		if !leaving {
 			return nil, ErrAlreadyHeld
 		}
 		select {
-		case <-other.over:
+		case <-over:
 		case <-ctx.Done():
 			if caller.Err() != nil {
 				return nil, stopped(caller)
@@ -76,7 +76,8 @@ func (c *claim) take() {
 	}
 }
 
-// leave says whether the server may be told that this acquisition ends: not if a later one of its token has taken its place.
+// leave goes before each end. It says whether the server may be told that this acquisition ends: not if a later one of its token has taken its
+// place, and then no end follows.
 func (c *claim) leave() bool {
 	if c == nil {
 		return true
@@ -86,24 +87,28 @@ func (c *claim) leave() bool {
 	if c.other() != nil {
 		return false
 	}
-	c.leaving = true
+	if c.leaving == 0 {
+		c.over = make(chan struct{})
+	}
+	c.leaving++
 	c.take()
 	return true
 }
 
-// end lets the next one have the places.
+// end lets the next one have the places, unless another end follows.
 func (c *claim) end() {
 	if c == nil {
 		return
 	}
 	claims.Lock()
 	defer claims.Unlock()
+	if c.leaving--; c.leaving > 0 {
+		return
+	}
 	for _, place := range c.places {
 		if claims.of[place] == c {
 			delete(claims.of, place)
 		}
 	}
-	if c.leaving {
-		close(c.over)
-	}
+	close(c.over)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	lockstock "lockstock/clients/go"
+	"lockstock/clients/go/overgoredis"
 )
 
 func TestATokenHasALockOnceAtATime(t *testing.T) {
@@ -89,7 +90,7 @@ func TestARequestThatWaitsForItsTokenToLeaveIsCancelledAtOnce(t *testing.T) {
 }
 
 // The server has extended the first hold, though it did not hear of it; asked again, it gives the same hold.
-func TestAReleaseOfALostHoldDoesNotEndALaterOneWithItsFence(t *testing.T) {
+func TestALostHoldDoesNotTouchALaterOneWithItsFence(t *testing.T) {
 	through(t, func(s *server, r *relay, client lockstock.Client) {
 		acquire := func() *lockstock.Lock {
 			options := []lockstock.Option{lockstock.Token("me"), lockstock.Wait(10 * time.Second), lockstock.Lease(4 * time.Second)}
@@ -103,6 +104,8 @@ func TestAReleaseOfALostHoldDoesNotEndALaterOneWithItsFence(t *testing.T) {
 		r.dead.Store(r.made.Load())
 		second := acquire()
 		equal(s, second.Fence(), first.Fence())
+		s.is(first.Extend(background, 100*time.Millisecond), lockstock.ErrLost)
+		time.Sleep(500 * time.Millisecond)
 		s.is(first.Release(background), lockstock.ErrLost)
 		equal(s, s.locks(), 1)
 		// rueidis needs some seconds to give its connections up.
@@ -134,5 +137,72 @@ func TestAClientThatIsClosedEndsWhatWaits(t *testing.T) {
 		s.eventually("nothing is left", func() bool { return s.waiters() == 0 && s.do("EXISTS", "session", "job") == any(int64(0)) })
 		s.within(0, 2*time.Second, func() { <-session.Context().Done() })
 		s.is(context.Cause(session.Context()), lockstock.ErrLost)
+	})
+}
+
+func TestAReleaseThatArrivesLateDoesNotEndALaterHoldOfItsToken(t *testing.T) {
+	through(t, func(s *server, r *relay, client lockstock.Client) {
+		s.do("LOCK.ACQUIRE", "job", "TOKEN", "other", "PX", 60_000)
+		ctx, cancel := context.WithCancel(background)
+		failed := make(chan error, 1)
+		go func() {
+			_, err := lockstock.Acquire(ctx, client, "job", lockstock.WaitForever(), lockstock.Token("me"))
+			failed <- err
+		}()
+		s.eventually("it waits", func() bool { return s.waiters() == 1 })
+		r.late.Store(r.made.Load())
+		cancel()
+		s.is(<-failed, context.Canceled)
+		s.do("LOCK.RELEASE", "job", "other")
+		lock := must(lockstock.Acquire(background, client, "job", lockstock.Wait(time.Minute), lockstock.Token("me")))
+		r.late.Store(0)
+		time.Sleep(lateness + time.Second)
+		equal(s, must(lock.Owned(background)), true)
+		equal(s, lock.Held(), true)
+		s.is(lock.Release(background), nil)
+	})
+}
+
+func TestTheTimeInWhichATokenLeavesIsPartOfTheWait(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		replicas := func(number int) { s.rdb.Do(background, "CONFIG", "SET", "min-replicas-to-write", number) }
+		lock := must(lockstock.Acquire(background, client, "a", lockstock.Token("me")))
+		s.do("LOCK.ACQUIRE", "b", "TOKEN", "other", "PX", 60_000)
+		replicas(1)
+		released := make(chan error, 1)
+		go func() { released <- lock.Release(background) }()
+		time.Sleep(100 * time.Millisecond)
+		time.AfterFunc(2200*time.Millisecond, func() { replicas(0) })
+		_, err := lockstock.AcquireAll(background, client, []string{"a", "b"}, lockstock.Token("me"), lockstock.Wait(time.Second))
+		s.is(err, lockstock.ErrNotAcquired)
+		s.is(<-released, nil)
+	})
+}
+
+// busy is a client that has no connection left for a wait or a session.
+type busy struct{ lockstock.Client }
+
+func (b *busy) Dedicate(ctx context.Context, _ string) (lockstock.Conn, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+func TestARequestThatWasNotSentIsNotWithdrawn(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		// The token's hold is one of another process.
+		other := overgoredis.New(s.rdb)
+		defer other.Close()
+		lock := must(lockstock.Acquire(background, other, "job", lockstock.Token("me")))
+		ended, cancel := context.WithCancel(background)
+		cancel()
+		_, err := lockstock.Acquire(ended, client, "job", lockstock.Token("me"))
+		s.is(err, context.Canceled)
+		brief, cancel := context.WithTimeout(background, 100*time.Millisecond)
+		defer cancel()
+		_, err = lockstock.Acquire(brief, &busy{client}, "job", lockstock.Token("me"), lockstock.Session())
+		s.is(err, context.DeadlineExceeded)
+		time.Sleep(500 * time.Millisecond)
+		equal(s, must(lock.Owned(background)), true)
+		s.is(lock.Release(background), nil)
 	})
 }

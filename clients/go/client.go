@@ -42,7 +42,8 @@ func (c Command) Acquires() bool { return strings.HasSuffix(c.Words[0], "ACQUIRE
 //
 // A reply is nil, an int64, a string, a float64, a bool, a []any of such, or a map with string (or any) keys. An error that the server has
 // answered is a [*ServerError]. A [*net.OpError] of a dial means that nothing was sent. Every other error means that the outcome of the
-// command is unknown, and an [ErrClosed] means that a repetition does not help. A client sends a command once, follows MOVED and ASK, and gives up when ctx ends.
+// command is unknown, and an [ErrClosed] means that a repetition does not help. A client sends a command once, follows MOVED and ASK, and sends
+// nothing more when ctx has ended. Do may return later than that: when the command is answered, or can arrive no more.
 type Client interface {
 	Do(ctx context.Context, command Command) (any, error)
 	// Dedicate gives a connection to the server of this key that no other caller uses.
@@ -80,8 +81,39 @@ func (s *session) Do(ctx context.Context, command Command) (any, error) {
 // Close does not let a connection serve again over which an answer is late.
 func (s *session) Close(reuse bool) { s.Conn.Close(reuse && s.turn.TryLock()) }
 
-// once sends a command, and stops listening when ctx ends. The library below may go on for a while; pending counts what it goes on with.
-func once(ctx context.Context, via sender, command Command, pending *sync.WaitGroup) (any, error) {
+// pending counts the commands that may still arrive: they were sent, and are neither answered nor dropped.
+type pending struct {
+	mutex sync.Mutex
+	count int
+	// Is closed when there are none.
+	over chan struct{}
+}
+
+func (p *pending) add(count int) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.count == 0 {
+		p.over = make(chan struct{})
+	}
+	if p.count += count; p.count == 0 {
+		close(p.over)
+		p.over = nil
+	}
+}
+
+// wait waits until there are none, and says whether there were any.
+func (p *pending) wait() bool {
+	p.mutex.Lock()
+	over := p.over
+	p.mutex.Unlock()
+	if over != nil {
+		<-over
+	}
+	return over != nil
+}
+
+// once sends a command, and stops listening when ctx ends. The library below may go on for a while; sent counts what it goes on with.
+func once(ctx context.Context, via sender, command Command, sent *pending) (any, error) {
 	type answer struct {
 		reply any
 		err   error
@@ -90,10 +122,12 @@ func once(ctx context.Context, via sender, command Command, pending *sync.WaitGr
 		return nil, context.Cause(ctx)
 	}
 	answers := make(chan answer, 1)
-	pending.Go(func() {
+	sent.add(1)
+	go func() {
 		reply, err := via.Do(ctx, command)
+		sent.add(-1)
 		answers <- answer{reply, err}
-	})
+	}()
 	select {
 	case one := <-answers:
 		return one.reply, one.err
@@ -104,12 +138,12 @@ func once(ctx context.Context, via sender, command Command, pending *sync.WaitGr
 
 // ask sends a command until it is answered, within patience. One that must not be repeated is sent again only if it is known that nothing was
 // done.
-func ask(ctx context.Context, client Client, command Command, within time.Duration, repeatable bool) (any, error) {
+func ask(ctx context.Context, client Client, command Command, within time.Duration, repeatable bool, sent *pending) (any, error) {
 	caller := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errNoAnswer)
 	defer cancel()
 	for {
-		reply, err := once(ctx, client, command, &sync.WaitGroup{})
+		reply, err := once(ctx, client, command, sent)
 		switch {
 		case err == nil:
 			return reply, nil

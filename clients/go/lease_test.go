@@ -3,6 +3,7 @@ package lockstock_test
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -105,5 +106,46 @@ func TestAServerThatHasNoRoomIsAskedAgain(t *testing.T) {
 		full()
 		s.is(lock.Release(background), nil)
 		s.eventually("it is released", func() bool { return s.locks() == 0 })
+	})
+}
+
+func TestAnExtensionThatArrivesLateDoesNotChangeALaterOne(t *testing.T) {
+	through(t, func(s *server, r *relay, client lockstock.Client) {
+		lock := must(lockstock.Acquire(background, client, "job", lockstock.Unattended(), lockstock.Lease(time.Minute)))
+		r.late.Store(r.made.Load())
+		s.is(lock.Extend(background, 8*time.Second), lockstock.ErrUnreachable)
+		r.late.Store(0)
+		s.eventually("it is extended", func() bool { return lock.Extend(background, time.Minute) == nil })
+		time.Sleep(lateness + 8*time.Second)
+		equal(s, must(lock.Owned(background)), true)
+		s.is(lock.Release(background), nil)
+	})
+}
+
+// slow is a client whose first extension takes a second to the server.
+type slow struct {
+	lockstock.Client
+	slept atomic.Bool
+}
+
+func (c *slow) Do(ctx context.Context, command lockstock.Command) (any, error) {
+	if command.Words[0] == "LOCK.EXTEND" && !c.slept.Swap(true) {
+		time.Sleep(time.Second)
+		ctx = context.WithoutCancel(ctx)
+	}
+	return c.Client.Do(ctx, command)
+}
+
+func TestAnExtensionThatIsCancelledIsNotOvertaken(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		options := []lockstock.Option{lockstock.Unattended(), lockstock.Lease(time.Minute)}
+		lock := must(lockstock.Acquire(background, &slow{Client: client}, "job", options...))
+		brief, cancel := context.WithTimeout(background, 100*time.Millisecond)
+		defer cancel()
+		s.is(lock.Extend(brief, 3*time.Second), context.DeadlineExceeded)
+		s.is(lock.Extend(background, time.Minute), nil)
+		time.Sleep(4500 * time.Millisecond)
+		equal(s, must(lock.Owned(background)), true)
+		s.is(lock.Release(background), nil)
 	})
 }

@@ -89,7 +89,7 @@ func (l *Lock) Held() bool { return l.Left() > 0 }
 func (l *Lock) Owned(ctx context.Context) (bool, error) {
 	h := l.hold
 	for _, key := range h.request.keys {
-		_, err := ask(ctx, h.request.client, h.guard(key, "PING"), patience, true)
+		_, err := ask(ctx, h.request.client, h.guard(key, "PING"), patience, true, &pending{})
 		if ended(err) {
 			h.lose()
 			return false, nil
@@ -112,16 +112,30 @@ func (l *Lock) Extend(ctx context.Context, lease time.Duration) error {
 	if err := checkLease(lease); err != nil {
 		return err
 	}
+	if ctx.Err() != nil {
+		return stopped(ctx)
+	}
 	since := now()
 	select {
 	case h.turn <- struct{}{}:
-		defer func() { <-h.turn }()
 	case <-ctx.Done():
 		return stopped(ctx)
 	case <-time.After(patience):
 		return fmt.Errorf("%w: %w", ErrUnreachable, errNoAnswer)
 	}
-	return h.extend(ctx, lease, true, nil, since+patience-now())
+	extended := make(chan error, 1)
+	// When ctx ends, it goes on in the background: it might arrive after the next one.
+	go func() {
+		err := h.extend(context.WithoutCancel(ctx), lease, true, nil, since+patience-now())
+		<-h.turn
+		extended <- err
+	}()
+	select {
+	case err := <-extended:
+		return err
+	case <-ctx.Done():
+		return stopped(ctx)
+	}
 }
 
 // Guard has the server carry out a command in the same step in which it sees that this hold has the (first) lock: LOCK.GUARD. It is sent
@@ -132,7 +146,7 @@ func (l *Lock) Guard(ctx context.Context, args ...any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	reply, err := ask(ctx, h.request.client, h.guard(h.request.keys[0], words...), patience, false)
+	reply, err := ask(ctx, h.request.client, h.guard(h.request.keys[0], words...), patience, false, &pending{})
 	if isLost(err) {
 		h.lose()
 	}
@@ -175,14 +189,13 @@ func (l *Lock) Release(ctx context.Context) error {
 }
 
 func (h *hold) release(left time.Duration) {
-	defer close(h.ended)
 	h.stop()
 	if !h.request.claimed.leave() {
-		h.outcome = fmt.Errorf("%w (%s)", ErrLost, h.request.name())
+		h.outcome = h.over()
 		h.close(false)
+		close(h.ended)
 		return
 	}
-	defer h.request.claimed.end()
 	tried := min(max(left, 200*time.Millisecond), farewell)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), tried, errNoAnswer)
 	defer cancel()
@@ -192,11 +205,13 @@ func (h *hold) release(left time.Duration) {
 	switch {
 	case ended(classify(err)) || err == nil && (!doubted || h.lost) && reply != h.request.count():
 		// An attempt that was not answered may have done it, but not for a hold that was lost before.
-		h.outcome = fmt.Errorf("%w (%s)", ErrLost, h.request.name())
+		h.outcome = h.over()
 	case err != nil:
 		h.outcome = fmt.Errorf("%w (%s): %w", ErrNotReleased, h.request.name(), err)
 	}
 	h.close(h.outcome == nil)
+	close(h.ended)
+	h.request.vacate(false)
 }
 
 func (h *hold) close(reuse bool) {
@@ -236,9 +251,7 @@ func (h *hold) keep() {
 			}
 		}
 	}
-	if h.lose() {
-		h.close(false)
-	}
+	h.lose()
 }
 
 // due is how long it is to the next extension.
@@ -248,12 +261,16 @@ func (h *hold) due() time.Duration {
 	return max(h.next-now(), 0)
 }
 
+// term is the lease of the next extension.
+func (h *hold) term() time.Duration {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return h.lease
+}
+
 // look extends the hold, or asks only whether its session lasts.
 func (h *hold) look(extends bool) {
-	h.mutex.Lock()
-	lease := h.lease
-	h.mutex.Unlock()
-	within := min(max(lease/2, pause), farewell, max(h.left(), time.Millisecond))
+	within := min(max(h.term()/2, pause), farewell, max(h.left(), time.Millisecond))
 	ctx, cancel := context.WithTimeoutCause(context.Background(), within, errNoAnswer)
 	defer cancel()
 	select {
@@ -262,9 +279,7 @@ func (h *hold) look(extends bool) {
 	case <-ctx.Done():
 		return
 	}
-	h.mutex.Lock()
-	lease = h.lease
-	h.mutex.Unlock()
+	lease := h.term()
 	// No answer says nothing; the clock does.
 	if h.extend(ctx, lease, extends, h.conn, within) != nil {
 		h.mutex.Lock()
@@ -276,6 +291,12 @@ func (h *hold) look(extends bool) {
 // extend asks over the client; or over conn, if there is one, and over the client if no answer comes there in half of the time. It is the
 // caller's turn.
 func (h *hold) extend(ctx context.Context, lease time.Duration, extends bool, conn *session, within time.Duration) error {
+	// A later hold of the token may have the same fence. It begins when nothing of this one is sent any more.
+	h.request.sent.add(1)
+	defer h.request.sent.add(-1)
+	if h.left() == 0 {
+		return h.over()
+	}
 	since := now()
 	command := h.guard(h.request.keys[0], "PING")
 	if extends {
@@ -292,16 +313,16 @@ func (h *hold) extend(ctx context.Context, lease time.Duration, extends bool, co
 		within /= 2
 		half, cancel := context.WithTimeoutCause(ctx, within, errNoAnswer)
 		defer cancel()
-		reply, err = once(half, conn, command, &h.request.pending)
+		reply, err = once(half, conn, command, &h.request.sent)
 	}
 	if err != nil && passes(err) {
 		since = now()
-		reply, err = ask(ctx, h.request.client, command, within, true)
+		reply, err = ask(ctx, h.request.client, command, within, true, &h.request.sent)
 	}
 	err = classify(err)
 	if ended(err) || err == nil && extends && reply != int64(1) || h.conn != nil && errors.Is(err, ErrClosed) {
 		h.lose()
-		return fmt.Errorf("%w (%s)", ErrLost, h.request.name())
+		return h.over()
 	}
 	if err != nil || !extends {
 		return err
@@ -309,12 +330,15 @@ func (h *hold) extend(ctx context.Context, lease time.Duration, extends bool, co
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	if h.lost {
-		return fmt.Errorf("%w (%s)", ErrLost, h.request.name())
+		return h.over()
 	}
 	h.last(lease, since)
 	h.tell()
 	return nil
 }
+
+// over is the error of a call when the hold is over.
+func (h *hold) over() error { return fmt.Errorf("%w (%s)", ErrLost, h.request.name()) }
 
 // tell has the keeper look at the times again.
 func (h *hold) tell() {
@@ -330,17 +354,20 @@ func ended(err error) bool { return isLost(err) || errors.Is(err, errOtherValue)
 // isLost says whether the server has answered that the token does not hold the lock.
 func isLost(err error) bool { return isAnswer(err) && errors.Is(err, ErrLost) }
 
-// lose notes that the hold is over, unless it was released.
-func (h *hold) lose() bool {
+// lose notes that the hold is over, and ends its session, unless it was released.
+func (h *hold) lose() {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	if h.ended != nil {
-		return false
-	}
-	if !h.lost {
-		h.request.claimed.end()
+	if h.lost || h.ended != nil {
+		return
 	}
 	h.lost = true
+	left := h.request.claimed.leave()
 	h.cancel(ErrLost)
-	return true
+	go func() {
+		h.close(false)
+		if left {
+			h.request.vacate(false)
+		}
+	}()
 }

@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -60,9 +59,9 @@ type request struct {
 	forever, shared, limited            bool
 	session, named, unattended, doubted bool
 
-	// The commands that were sent and are not known to be answered.
-	pending sync.WaitGroup
-	claimed *claim
+	// The acquisitions that may still arrive, and the other commands.
+	asked, sent pending
+	claimed     *claim
 }
 
 func (r *request) check() error {
@@ -163,7 +162,7 @@ func Locked(ctx context.Context, client Client, key string) (bool, error) {
 	if err := (&request{client: client, keys: []string{key}, lease: time.Second}).check(); err != nil {
 		return false, err
 	}
-	reply, err := ask(ctx, client, look(key), patience, true)
+	reply, err := ask(ctx, client, look(key), patience, true, &pending{})
 	if err != nil || reply == nil {
 		return false, err
 	}
