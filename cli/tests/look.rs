@@ -150,6 +150,21 @@ fn doctor_that_may_not_read_settings_says_so_and_guesses_nothing() {
 }
 
 #[test]
+fn doctor_examines_what_has_a_name_that_is_no_text() {
+    let server = Server::builder().aof("everysec").start();
+    for (sale, stream) in [(&b"sale\xff"[..], &b"old\xfe"[..]), (b"sale", b"older")] {
+        server.expect([b"XADD".as_slice(), stream, b"1-1", b"some", b"thing"], ANY);
+        server.expect([b"STOCK.CREATE".as_slice(), sale, b"10", b"STREAM", stream], OK);
+    }
+    let user: [&[u8]; 7] = [b"ACL", b"SETUSER", b"taker\xff", b"on", b"~*", b"-@all", b"+lock.acquire"];
+    server.expect(user, OK);
+    let said = text(&output(&url(&server), &["doctor"]).stdout);
+    for name in [r"the stream old\xfe", "the stream older", r"the user taker\xff"] {
+        assert!(said.contains(&format!("{name} ")), "{name}: {said}");
+    }
+}
+
+#[test]
 fn doctor_that_gets_no_answer() {
     let silent = output("redis://127.0.0.1:1", &["doctor"]);
     assert_eq!(silent.status.code(), Some(2));

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::io::Write;
 
 use lockstock::{Client, Error, Node};
-use redis::{FromRedisValue, cmd};
+use redis::{Cmd, FromRedisValue, ToRedisArgs, cmd};
 
 use crate::fail::{Failure, USAGE};
 
@@ -76,9 +76,9 @@ impl Patient {
         Some(found?.remove(name).unwrap_or_default())
     }
 
-    pub async fn ask<T: FromRedisValue>(&mut self, words: &[&str]) -> Option<T> {
-        let (first, rest) = words.split_first()?;
-        self.node.query(cmd(first).arg(rest)).await.ok()
+    /// Names among the words are bytes.
+    pub async fn ask<T: FromRedisValue>(&mut self, words: &[impl ToRedisArgs]) -> Option<T> {
+        self.node.query(Cmd::new().arg(words)).await.ok()
     }
 }
 

@@ -1,6 +1,9 @@
 //! One server by itself.
 
+use redis::Value;
+
 use super::{Finding, Patient, Weight};
+use crate::top::shown;
 
 /// The command that ends a hold or an order, for each command that begins one.
 const PAIRS: [(&str, [&str; 2]); 2] =
@@ -146,7 +149,7 @@ async fn replication(patient: &mut Patient, found: &mut impl FnMut(Weight, Strin
 }
 
 async fn users(patient: &mut Patient, found: &mut impl FnMut(Weight, String, &'static str, &'static str)) {
-    let names: Vec<String> = patient.ask(&["ACL", "USERS"]).await.unwrap_or_default();
+    let names: Vec<Vec<u8>> = patient.ask(&["ACL", "USERS"]).await.unwrap_or_default();
     for name in names {
         for (begins, ends) in PAIRS {
             if !may(patient, &name, begins).await {
@@ -156,7 +159,7 @@ async fn users(patient: &mut Patient, found: &mut impl FnMut(Weight, String, &'s
                 if !may(patient, &name, command).await {
                     found(
                         Weight::Risk,
-                        format!("the user {} may {begins} and not {command}", name.escape_debug()),
+                        format!("the user {} may {begins} and not {command}", shown(&name)),
                         "What this user takes ends only by its lease or deadline, or cannot be extended.",
                         "ACL SETUSER with the commands that belong together.",
                     );
@@ -167,14 +170,13 @@ async fn users(patient: &mut Patient, found: &mut impl FnMut(Weight, String, &'s
 }
 
 /// Whether the user may run it; a refusal of the key is none of the command.
-async fn may(patient: &mut Patient, user: &str, command: &str) -> bool {
-    let answer: Option<String> = match command {
-        "STOCK.DECR_ONCE" | "LOCK.RELEASE" | "STOCK.CONFIRM" | "STOCK.CANCEL" | "LOCK.EXTEND" => {
-            patient.ask(&["ACL", "DRYRUN", user, command, "key", "word"]).await
-        }
-        _ => patient.ask(&["ACL", "DRYRUN", user, command, "key"]).await,
-    };
-    answer.is_some_and(|answer| !answer.contains("to run the"))
+async fn may(patient: &mut Patient, user: &[u8], command: &str) -> bool {
+    let words: [&[u8]; 6] = [b"ACL", b"DRYRUN", user, command.as_bytes(), b"key", b"word"];
+    match patient.ask(&words).await {
+        // It says so with the name of the user, which may be no text.
+        Some(Value::BulkString(text)) => !String::from_utf8_lossy(&text).contains("to run the"),
+        answer => answer.is_some(),
+    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::fail::{Failure, UNAVAILABLE, USAGE};
 use crate::options::Top;
 use state::State;
+pub use state::shown;
 
 pub fn run(url: &str, options: &Top) -> Result<i32, Failure> {
     let client = Client::open(url).map_err(|error| Failure::new(USAGE, format!("--url: {error}")))?;

@@ -190,7 +190,7 @@ fn name(value: Option<&Value>) -> String {
 }
 
 /// Names are bytes; bytes that are no text, or would disturb a terminal, are shown escaped.
-fn shown(bytes: &[u8]) -> String {
+pub fn shown(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),
         _ => bytes.escape_ascii().to_string(),
