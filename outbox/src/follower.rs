@@ -156,11 +156,11 @@ impl Follower {
     async fn attempt(&mut self) -> Result<End, Trouble> {
         let info = self.info().await?;
         if let Some(info) = &info {
-            self.stream.clone_from(&info.stream);
-            if self.stream.is_empty() {
+            if info.stream.is_empty() {
                 return Ok(End::Streamless);
             }
-            self.world.streams.enter(&self.stream, &self.sale)?;
+            self.enter(&info.stream).await?;
+            self.stream.clone_from(&info.stream);
         } else if self.stream.is_empty() {
             return Ok(End::Gone);
         }
@@ -169,6 +169,23 @@ impl Follower {
         // Whether or not the server can be told, the connection of the session ends with it.
         let _ = hold.release().await;
         outcome
+    }
+
+    /// Enters the stream for the sale.
+    async fn enter(&self, stream: &[u8]) -> Result<(), Trouble> {
+        let Err(other) = self.world.streams.enter(stream, &self.sale) else { return Ok(()) };
+        let info = source::info(&self.world.client, &other).await?;
+        if info.is_none_or(|info| info.stream != stream) {
+            // The other sale was renamed or deleted. Its follower leaves the stream when all is written.
+            return Err(Trouble::Lost);
+        }
+        let mut both = [shown(&other), shown(&self.sale)];
+        both.sort();
+        let [first, second] = both;
+        Err(Trouble::Refused(format!(
+            "the sales {first} and {second} have one stream, {}; events of two sales cannot be told apart",
+            shown(stream)
+        )))
     }
 
     /// The lock of the sale; `None` if it is time to end.

@@ -45,17 +45,11 @@ impl Streams {
     /// Notes that `sale` is followed by `stream`.
     ///
     /// # Errors
-    /// Another sale is: nothing in an event tells which sale it is of.
-    pub fn enter(&self, stream: &[u8], sale: &[u8]) -> Result<(), Trouble> {
+    /// Another sale is, this one: nothing in an event tells which sale it is of.
+    pub fn enter(&self, stream: &[u8], sale: &[u8]) -> Result<(), Vec<u8>> {
         let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(other) = of.get(stream).filter(|other| *other != sale) {
-            let mut both = [shown(other), shown(sale)];
-            both.sort();
-            let [first, second] = both;
-            return Err(Trouble::Refused(format!(
-                "the sales {first} and {second} have one stream, {}; events of two sales cannot be told apart",
-                shown(stream)
-            )));
+            return Err(other.clone());
         }
         of.retain(|_, other| other != sale);
         of.insert(stream.to_vec(), sale.to_vec());

@@ -62,6 +62,7 @@ with_every_database! {
         a_second_outbox_stands_in_line,
         two_outboxes_with_a_sale_each_stand_in_line_for_the_other,
         a_sale_that_was_deleted_is_written_after_a_failure,
+        a_sale_that_was_renamed_is_followed,
         once_ends_though_events_go_on,
         an_outbox_that_was_frozen_writes_nothing_more,
         many_sales_are_followed,

@@ -79,6 +79,33 @@ pub fn a_sale_that_was_deleted_is_written_after_a_failure(kind: Kind) {
     has_every_event(&database, &mut client, "sale", "events");
 }
 
+pub fn a_sale_that_was_renamed_is_followed(kind: Kind) {
+    let (server, database) = (Server::start(), Database::start(kind));
+    let mut client = server.client();
+    client.expect("STOCK.CREATE sale 1000 STREAM events DEADLINES", OK);
+    let outbox = Outbox::start(&server, &database, EVERYTHING);
+    sell(&mut client, "sale", "a", 5);
+    agree(&database, &mut client, "sale");
+    outbox.signal(Signal::STOP);
+    sell(&mut client, "sale", "b", 5);
+    client.expect("RENAME sale moved", OK);
+    // The events cannot be written yet, as if the database were away.
+    let fence = |change: &str| {
+        database
+            .change(&format!("UPDATE lockstock_sales SET fence = fence {change} 1000000000000000 WHERE sale = 'sale'"));
+    };
+    fence("+");
+    outbox.signal(Signal::CONT);
+    outbox.says("follows moved");
+    thread::sleep(Duration::from_millis(500));
+    fence("-");
+    outbox.says("sale: the sale was deleted, and all that its stream tells is written");
+    agree(&database, &mut client, "moved");
+    outbox.end();
+    assert_eq!(progress(&database, "sale"), 10);
+    has_every_event(&database, &mut client, "moved", "events");
+}
+
 /// How often a seller sells that does not wait for the outbox.
 const ROUNDS: usize = 10_000;
 
