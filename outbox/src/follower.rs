@@ -225,7 +225,7 @@ impl Follower {
             self.reconciled = true;
         }
         // If it stops at the first look, this is known.
-        self.metrics.lags(|_| Some(Lag { written: at.seq, last: info.map_or(at.seq, |info| info.seq), oldest: 0 }));
+        self.metrics.begins(at.seq, info.map_or(at.seq, |info| info.seq));
         let mut pause = SHORT;
         let mut look = self.look(&stream, at).await?;
         loop {

@@ -159,6 +159,11 @@ impl SaleMetrics {
         *lag = change(*lag);
     }
 
+    /// What is known before the first look. Of a sale that is tried again, the first event that is not written is as old as it was.
+    pub fn begins(&self, written: i64, last: i64) {
+        self.lags(|lag| Some(Lag { written, last, oldest: lag.map_or(0, |lag| lag.oldest) }));
+    }
+
     pub fn stops(&self, stopped: bool) {
         self.stopped.store(stopped, Relaxed);
         if stopped {
@@ -251,6 +256,13 @@ mod tests {
         sale.stops(true);
         assert_eq!(lag().map(|lag| lag.0), Some(1));
         assert!(sale.lag().is_some_and(|lag| lag.oldest > 0));
+        // One that stops each time it is tried counts on from the first time.
+        sale.lags(|lag| lag.map(|lag| Lag { oldest: 7, ..lag }));
+        for _ in 0..2 {
+            sale.begins(5, 6);
+            sale.stops(true);
+            assert_eq!(sale.lag().map(|lag| (lag.last, lag.oldest)), Some((6, 7)));
+        }
         metrics.forget("a \"b\"\n\\");
         assert_eq!(metrics.sums(), (0, 0, 0, Duration::ZERO));
     }
