@@ -327,7 +327,7 @@ impl Follower {
                 return Err(other_past(at, before.seq));
             }
         }
-        let fits = events.iter().zip((0..=i64::MAX).skip_while(|seq| *seq <= at.seq));
+        let fits = events.iter().zip(at.seq.saturating_add(1)..=i64::MAX);
         let fitting = fits.take_while(|(event, seq)| event.seq == *seq).count();
         match (events.get(fitting), info) {
             (Some(wrong), _) if fitting == 0 && wrong.seq > at.seq => Err(gap(at, wrong.seq.saturating_sub(1))),
