@@ -9,8 +9,9 @@ use tokio::time::{Instant, sleep};
 
 use crate::event::{self, EntryId, Event};
 use crate::metrics::{Lag, Metrics, SaleMetrics};
-use crate::name::{shown, stored};
+use crate::name::{noted, shown, stored};
 use crate::options::Options;
+use crate::past;
 use crate::reconcile::reconcile;
 use crate::report::{Absences, done, more_to_do, say};
 use crate::source::{self, Info};
@@ -213,21 +214,26 @@ impl Follower {
     async fn follow(&mut self, hold: &Hold, info: Option<&Info>) -> Result<End, Trouble> {
         self.told_line = false;
         let stream = self.stream.clone();
-        let mut at = match self.world.store.claim(&self.name, hold.fence()).await {
+        let (mut at, mut ours) = match self.world.store.claim(&self.name, hold.fence(), &noted(&stream)).await {
             Err(Trouble::Lost) => {
                 let why = "an outbox with a later fence has written to these tables: another server, or one whose clock went back";
                 return Err(Trouble::Away(Place::Fence, format!("{}: {why}", shown(&self.sale))));
             }
-            position => position?,
+            claimed => claimed?,
         };
         if info.is_some() && self.world.options.reconcile && !self.reconciled {
             at = reconcile(&self.world, &self.sale, &self.name, &stream, hold.fence(), at).await?;
-            self.reconciled = true;
+            (self.reconciled, ours) = (true, true);
         }
+        let last = info.map_or(at.seq, |info| info.seq);
         // If it stops at the first look, this is known.
-        self.metrics.begins(at.seq, info.map_or(at.seq, |info| info.seq));
+        self.metrics.begins(at.seq, last);
+        if !ours {
+            return Err(past::other(at, last));
+        }
         let mut pause = SHORT;
         let mut look = self.look(&stream, at).await?;
+        past::check_stream(&self.world.client, &self.sale, &stream, at).await?;
         loop {
             if !hold.is_held() {
                 return Err(Trouble::Lost);
@@ -290,12 +296,12 @@ impl Follower {
         let client = &self.world.client;
         let (info, read) = tokio::join!(self.info(), source::read(client, stream, at.first(), self.count_of_read()));
         let (info, events) = (info?, read?);
-        match self.judge(stream, at, info.as_ref(), events).await {
+        match past::next(client, stream, at, info.as_ref(), events).await {
             // One answer may be older than the other. This time they come one after the other.
             Err(Trouble::Stopped(_)) => {
                 let info = self.info().await?;
                 let events = source::read(client, stream, at.first(), self.count_of_read()).await?;
-                let events = self.judge(stream, at, info.as_ref(), events).await?;
+                let events = past::next(client, stream, at, info.as_ref(), events).await?;
                 Ok(Look { info, events })
             }
             events => Ok(Look { info, events: events? }),
@@ -305,40 +311,6 @@ impl Follower {
     /// One more than a batch: the first is the one that was written last.
     fn count_of_read(&self) -> u32 {
         self.world.options.batch.saturating_add(1)
-    }
-
-    /// The events that come next, of those that were read.
-    async fn judge(
-        &self,
-        stream: &[u8],
-        at: Position,
-        info: Option<&Info>,
-        mut events: Vec<Event>,
-    ) -> Result<Vec<Event>, Trouble> {
-        if !at.foreign && events.first().is_some_and(|first| first.entry == at.entry) {
-            let first = events.remove(0);
-            if first.seq != at.seq {
-                return Err(other_past(at, first.seq));
-            }
-        } else if !at.foreign && at.entry != EntryId::default() {
-            // It was trimmed, and all before it; or the server has lost it, and others have its number now.
-            let before = source::last_until(&self.world.client, stream, &at.entry.to_string()).await?;
-            if let Some(before) = before.filter(|before| before.seq >= at.seq) {
-                return Err(other_past(at, before.seq));
-            }
-        }
-        let fits = events.iter().zip(at.seq.saturating_add(1)..=i64::MAX);
-        let fitting = fits.take_while(|(event, seq)| event.seq == *seq).count();
-        match (events.get(fitting), info) {
-            (Some(wrong), _) if fitting == 0 && wrong.seq > at.seq => Err(gap(at, wrong.seq.saturating_sub(1))),
-            (Some(wrong), _) if fitting == 0 => Err(other_past(at, wrong.seq)),
-            (None, Some(info)) if fitting == 0 && info.seq > at.seq => Err(gap(at, info.seq)),
-            (None, Some(info)) if fitting == 0 && info.seq < at.seq => Err(other_past(at, info.seq)),
-            _ => {
-                events.truncate(fitting);
-                Ok(events)
-            }
-        }
     }
 
     /// Writes events and the position behind them.
@@ -417,24 +389,4 @@ fn after(look: &Look, at: Position) -> Position {
     let Some(last) = look.events.last() else { return at };
     let (total, remaining) = look.info.as_ref().map_or((at.total, at.remaining), |info| (info.total, info.remaining));
     Position { seq: last.seq, entry: last.entry, foreign: false, total, remaining }
-}
-
-/// What to do when a sale cannot go on.
-const MEND: &str = "Start with --reconcile to make the tables what STOCK.ORDERS says";
-
-fn gap(at: Position, last: i64) -> Trouble {
-    let first = at.seq.saturating_add(1);
-    let (what, are) =
-        if first == last { (format!("event {first}"), "is") } else { (format!("events {first} to {last}"), "are") };
-    Trouble::Stopped(format!(
-        "{what} {are} missing from its stream: trimmed or deleted before the tables had them, or lost in a failover. {MEND}"
-    ))
-}
-
-fn other_past(at: Position, seq: i64) -> Trouble {
-    Trouble::Stopped(format!(
-        "the tables have event {} and the server is at {seq} of another past: the sale was deleted and created anew, or a failover has \
-         lost what is in the tables. {MEND}",
-        at.seq
-    ))
 }

@@ -1,8 +1,8 @@
 //! `lockstock-outbox`: the orders of sales, written into a database, each change once.
 //!
 //! Reading order: [`options`] has the options of the command line; [`supervisor`] finds the sales and starts a [`follower`] for each, which
-//! reads the sale's stream ([`source`], [`event`]) and writes rows and position in one transaction ([`store`]). [`reconcile`] makes the
-//! tables agree with the sale. [`trouble`] has the errors, [`report`] the messages, [`metrics`] the counters.
+//! reads the sale's stream ([`source`], [`event`]), sees whether it goes on where the tables end ([`past`]) and writes rows and position in
+//! one transaction ([`store`]). [`reconcile`] makes the tables agree with the sale. [`trouble`] has the errors, [`report`] the messages, [`metrics`] the counters.
 #![expect(clippy::doc_markdown, reason = "databases have names like MariaDB")]
 
 mod event;
@@ -10,6 +10,7 @@ mod follower;
 mod metrics;
 mod name;
 mod options;
+mod past;
 mod reconcile;
 mod report;
 mod source;

@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 /// The beginning of a name that is written in hex.
 const HEX: &str = "\\x";
+/// How much of the name of a stream is noted, in characters; each has at most four of the 1026 bytes of a column.
+const NOTED: usize = 256;
 
 /// How a name is stored: as it is, or as `\x` and its hex if it is no valid UTF-8, has a NUL or begins with `\x`. Two names are never
 /// stored alike.
@@ -22,6 +24,11 @@ pub fn stored(name: &[u8]) -> String {
     hex
 }
 
+/// How the name of a stream is noted: as one that is stored, and cut to what a column takes.
+pub fn noted(stream: &[u8]) -> String {
+    stored(stream).chars().take(NOTED).collect()
+}
+
 /// How a name is shown on a terminal.
 pub fn shown(name: &[u8]) -> String {
     String::from_utf8_lossy(name).escape_debug().collect()
@@ -29,7 +36,7 @@ pub fn shown(name: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::stored;
+    use super::{noted, stored};
 
     #[test]
     fn names_stay_what_they_are_or_become_hex() {
@@ -45,5 +52,11 @@ mod tests {
         ] {
             assert_eq!(stored(name), expected);
         }
+    }
+
+    #[test]
+    fn what_is_noted_fits_into_a_column() {
+        assert_eq!(noted(b"events:1"), "events:1");
+        assert_eq!(noted("\u{1f37a}".repeat(300).as_bytes()).len(), 1024);
     }
 }

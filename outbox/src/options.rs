@@ -59,7 +59,7 @@ Servers:
 
 Tables, made if they are missing:
   lockstock_orders   sale, id, state, units, buyer, ref, deadline, seq, changed_at
-  lockstock_sales    sale, total, remaining, seq, stream_id, fence, changed_at
+  lockstock_sales    sale, total, remaining, seq, stream_id, fence, changed_at, stream
   lockstock_events   sale, seq, event, id, units, buyer, ref, deadline (with --events)
 
 Times: 500ms, 30s, 5m, 2h, 7d.

@@ -2,7 +2,7 @@
 
 use crate::event::{EntryId, Event, EventRow, OrderRow, State};
 use crate::follower::World;
-use crate::name::shown;
+use crate::name::{noted, shown};
 use crate::report::say;
 use crate::source::{self, Info, Order};
 use crate::store::{Position, Writer};
@@ -63,7 +63,7 @@ pub async fn reconcile(
     differing.extend(unknown.map(|order| row(Order { state: State::Cancelled, units: 0, deadline: None, ..order })));
     let cancelled = differing.len().saturating_sub(mended);
 
-    let mut renewal = world.store.renew(Writer { sale: name, fence, from }, to).await?;
+    let mut renewal = world.store.renew(Writer { sale: name, fence, from }, to, &noted(stream)).await?;
     renewal.orders(&differing).await?;
     if world.options.events {
         let mut first = EntryId::default();
@@ -93,7 +93,7 @@ async fn position(world: &World, sale: &[u8], stream: &[u8]) -> Result<Position,
     for _ in 0..LOOKS {
         let before = there(world, sale).await?;
         let last = source::last_until(client, stream, "+").await?;
-        let given = source::last_given(client, stream).await?;
+        let (_, given) = source::extent(client, stream).await?;
         let after = there(world, sale).await?;
         if let Some((seq, entry, foreign)) = between(&before, last.as_ref(), given, &after) {
             return Ok(Position { seq, entry, foreign, total: after.total, remaining: after.remaining });

@@ -136,16 +136,20 @@ async fn entries(client: &Client, stream: &[u8], words: &Cmd) -> Result<Vec<Even
     event::events(reply).map_err(Trouble::Stopped)
 }
 
-/// The last id that the stream has given; none if there is no stream.
-pub async fn last_given(client: &Client, stream: &[u8]) -> Result<EntryId, Trouble> {
+/// How many entries the stream has, and the last id that it has given; none if there is no stream.
+pub async fn extent(client: &Client, stream: &[u8]) -> Result<(i64, EntryId), Trouble> {
     let mut words = cmd("XINFO");
     words.arg("STREAM").arg(stream);
     let mut fields: HashMap<String, Value> = match client.query(stream, &words).await {
-        Err(lockstock::Error::Refused(error)) if error.detail() == Some("no such key") => return Ok(EntryId::default()),
+        Err(lockstock::Error::Refused(error)) if error.detail() == Some("no such key") => {
+            return Ok((0, EntryId::default()));
+        }
         answer => answer?,
     };
-    let last = fields.remove("last-generated-id").ok_or_else(|| unexpected("XINFO STREAM has no last id"))?;
-    redis::from_redis_value::<String>(last).map_err(unexpected)?.parse().map_err(unexpected)
+    let mut take = |name: &str| fields.remove(name).ok_or_else(|| unexpected(format!("XINFO STREAM has no {name}")));
+    let (entries, last) = (take("length")?, take("last-generated-id")?);
+    let last = redis::from_redis_value::<String>(last).map_err(unexpected)?.parse().map_err(unexpected)?;
+    Ok((redis::from_redis_value(entries).map_err(unexpected)?, last))
 }
 
 /// The states that these orders have now, and the deadlines of holds.

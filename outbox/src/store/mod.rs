@@ -3,6 +3,7 @@
 mod sql;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -34,6 +35,8 @@ pub struct Store {
     options: AnyConnectOptions,
     sql: Sql,
     events: bool,
+    /// Whether the tables say which stream a position is of.
+    has_streams: AtomicBool,
     slots: Semaphore,
     idle: Mutex<Vec<AnyConnection>>,
 }
@@ -108,6 +111,7 @@ impl Store {
             options: options.disable_statement_logging(),
             sql: Sql::new(kind, prefix),
             events,
+            has_streams: AtomicBool::new(false),
             slots: Semaphore::new(connections),
             idle: Mutex::default(),
         })
@@ -140,15 +144,32 @@ impl Store {
         for look in self.sql.looks.iter().chain(self.events.then_some(&self.sql.events_look)) {
             sqlx::query(AssertSqlSafe(look.clone())).fetch_optional(&mut *connection).await?;
         }
-        let version = sqlx::query(AssertSqlSafe(self.sql.version.clone())).fetch_one(connection).await?;
+        let version = sqlx::query(AssertSqlSafe(self.sql.version.clone())).fetch_one(&mut *connection).await?;
         let version: Option<i64> = version.try_get(0)?;
         match version {
-            Some(VERSION) => Ok(()),
+            Some(VERSION) => self.look_for_streams(connection).await,
             Some(other) => {
                 Err(Trouble::Refused(format!("the tables have version {other}, and this program knows {VERSION}")))
             }
             None => Err(Trouble::Refused("the tables have no version".into())),
         }
+    }
+
+    /// Adds the column of the stream where it is missing. If that is refused, as for want of the right, it goes on without.
+    async fn look_for_streams(&self, connection: &mut AnyConnection) -> Result<(), Trouble> {
+        // Another outbox may be adding it at the same time.
+        for statement in [&self.sql.stream_look, &self.sql.stream_column, &self.sql.stream_look] {
+            match sqlx::raw_sql(AssertSqlSafe(statement.clone())).execute(&mut *connection).await.map_err(Trouble::from)
+            {
+                Ok(_) => {
+                    self.has_streams.store(true, Relaxed);
+                    break;
+                }
+                Err(Trouble::Refused(_)) => {}
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        Ok(())
     }
 
     async fn make(&self, connection: &mut AnyConnection) -> Result<(), Trouble> {
@@ -162,8 +183,9 @@ impl Store {
         Ok(())
     }
 
-    /// Writes that `sale` is followed under this fence, and returns its position. [`Trouble::Lost`] if the table has a larger fence.
-    pub async fn claim(&self, sale: &str, fence: i64) -> Result<Position, Trouble> {
+    /// Writes that `sale` is followed under this fence, and returns its position and whether that is one in this stream.
+    /// [`Trouble::Lost`] if the table has a larger fence.
+    pub async fn claim(&self, sale: &str, fence: i64, stream: &str) -> Result<(Position, bool), Trouble> {
         patiently(PATIENCE, async {
             let mut lent = self.lend().await?;
             let mut work = lent.connection.begin().await?;
@@ -179,9 +201,15 @@ impl Store {
             let entry = entry.parse().map_err(Trouble::Refused)?;
             let position =
                 Position { seq: row.try_get(0)?, entry, foreign, total: row.try_get(2)?, remaining: row.try_get(3)? };
+            let mut ours = true;
+            if self.has_streams.load(Relaxed) {
+                let note =
+                    sqlx::query(AssertSqlSafe(self.sql.same_stream.clone())).bind(stream).bind(sale).bind(stream);
+                ours = note.execute(&mut *work).await?.rows_affected() == 1;
+            }
             work.commit().await?;
             self.give_back(lent);
-            Ok(position)
+            Ok((position, ours))
         })
         .await
     }
@@ -232,12 +260,17 @@ impl Store {
         }
     }
 
-    /// Begins the one transaction that makes the tables of a sale anew.
-    pub async fn renew<'a>(&'a self, writer: Writer<'a>, to: Position) -> Result<Renewal<'a>, Trouble> {
+    /// Begins the one transaction that makes the tables of a sale anew, up to a position in this stream.
+    pub async fn renew<'a>(&'a self, writer: Writer<'a>, to: Position, stream: &str) -> Result<Renewal<'a>, Trouble> {
         let mut lent = patiently(PATIENCE, self.lend()).await?;
         let moved = patiently(PATIENCE, async {
             sqlx::query("BEGIN").execute(&mut lent.connection).await?;
-            self.advance(&mut lent.connection, writer, to).await
+            self.advance(&mut lent.connection, writer, to).await?;
+            if self.has_streams.load(Relaxed) {
+                let note = sqlx::query(AssertSqlSafe(self.sql.stream.clone())).bind(stream).bind(writer.sale);
+                note.execute(&mut lent.connection).await?;
+            }
+            Ok(())
         });
         moved.await?;
         Ok(Renewal { store: self, lent, sale: writer.sale })

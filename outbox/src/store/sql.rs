@@ -22,6 +22,9 @@ pub struct Sql {
     /// Fail unless the tables have the columns that they should.
     pub looks: [String; 3],
     pub events_look: String,
+    /// Fails if the column of the stream is missing, which builds of 0.3 lack that are older than it.
+    pub stream_look: String,
+    pub stream_column: String,
     /// The version of the tables.
     pub version: String,
     pub first_version: String,
@@ -31,6 +34,10 @@ pub struct Sql {
     pub claim: String,
     /// seq, `stream_id`, total and remaining of a sale.
     pub position: String,
+    /// Notes whose entries those of the position are: stream, sale.
+    pub stream: String,
+    /// The same, unless it is a position in another stream: stream, sale, stream.
+    pub same_stream: String,
     /// Moves the position: seq, `stream_id`, total, remaining, time, sale, fence, seq before.
     pub advance: String,
     /// Writes orders: sale, rows.
@@ -74,6 +81,8 @@ impl Sql {
             events_look: format!(
                 "SELECT sale, seq, event, id, units, buyer, ref, deadline FROM {prefix}events WHERE 1 = 0"
             ),
+            stream_look: format!("SELECT stream FROM {prefix}sales WHERE 1 = 0"),
+            stream_column: format!("ALTER TABLE {prefix}sales ADD COLUMN stream {}", words.name()),
             version: format!("SELECT max(version) FROM {prefix}schema"),
             first_version: format!("INSERT INTO {prefix}schema (version) VALUES (1)"),
             first_row: words.first_row(),
@@ -81,6 +90,10 @@ impl Sql {
             position: words.numbered(&format!(
                 "SELECT seq, {}, total, remaining FROM {prefix}sales WHERE sale = ?",
                 words.text("stream_id")
+            )),
+            stream: words.numbered(&format!("UPDATE {prefix}sales SET stream = ? WHERE sale = ?")),
+            same_stream: words.numbered(&format!(
+                "UPDATE {prefix}sales SET stream = ? WHERE sale = ? AND (stream_id = '0-0' OR stream IS NULL OR stream = ?)"
             )),
             advance: words.numbered(&format!(
                 "UPDATE {prefix}sales SET seq = ?, stream_id = ?, total = ?, remaining = ?, changed_at = {} \
@@ -190,7 +203,8 @@ impl Words<'_> {
         let id = if self.kind == Kind::MySql { "VARCHAR(42) CHARACTER SET ascii COLLATE ascii_bin" } else { "TEXT" };
         format!(
             "CREATE TABLE IF NOT EXISTS {prefix}sales (sale {name} NOT NULL, total BIGINT NOT NULL, remaining BIGINT NOT NULL, \
-             seq BIGINT NOT NULL, stream_id {id} NOT NULL, fence BIGINT NOT NULL, changed_at {moment} NOT NULL, PRIMARY KEY (sale){end}"
+             seq BIGINT NOT NULL, stream_id {id} NOT NULL, fence BIGINT NOT NULL, changed_at {moment} NOT NULL, stream {name}, \
+             PRIMARY KEY (sale){end}"
         )
     }
 

@@ -95,6 +95,95 @@ pub fn a_sale_that_was_created_anew_stops_and_is_reconciled(kind: Kind) {
     }
 }
 
+pub fn a_stream_that_an_earlier_sale_had_stops_its_sale(kind: Kind) {
+    for count in [0, 1, 5, 9] {
+        let (server, database) = (Server::start(), Database::start(kind));
+        let mut client = known(&server, &database);
+        // The outbox has written all of the one, and nothing of the other.
+        client.expect("DEL other", 1);
+        client.expect("STOCK.CREATE next 1000 STREAM others DEADLINES", OK);
+        client.expect("STOCK.CREATE twice 1000 STREAM twices DEADLINES", OK);
+        sell(&mut client, "twice", "first", 4);
+        client.expect("DEL twice", 1);
+        client.expect("STOCK.CREATE twice 1000 STREAM twices DEADLINES", OK);
+        for sale in ["next", "twice"] {
+            sell(&mut client, sale, "new", count);
+        }
+        stops(&server, &database, "next: stopped: its stream has ");
+        stops(&server, &database, "twice: stopped: its stream has ");
+        let rows = database.rows("SELECT count(*) FROM lockstock_orders WHERE sale = 'next' OR sale = 'twice'");
+        assert_eq!(rows, [["0"]]);
+        once(&server, &database, &[EVERYTHING, &["--reconcile"]].concat());
+        for sale in ["next", "twice"] {
+            assert!(agrees(&database, &mut client, sale), "{sale} {count}");
+            sell(&mut client, sale, "later", 3);
+        }
+        once(&server, &database, EVERYTHING);
+        assert!(agrees(&database, &mut client, "next") && agrees(&database, &mut client, "twice"));
+    }
+    // The stream went with its sale, or has lost the events of it.
+    let (server, database) = (Server::start(), Database::start(kind));
+    let mut client = known(&server, &database);
+    client.expect("DEL other others", 2);
+    client.expect("STOCK.CREATE next 1000 STREAM others DEADLINES", OK);
+    client.expect("STOCK.CREATE twice 1000 STREAM twices DEADLINES", OK);
+    sell(&mut client, "twice", "first", 4);
+    client.expect("DEL twice", 1);
+    client.expect("STOCK.CREATE twice 1000 STREAM twices DEADLINES", OK);
+    for sale in ["next", "twice"] {
+        sell(&mut client, sale, "new", 5);
+    }
+    client.expect("XTRIM twices MAXLEN 5", 4);
+    once(&server, &database, EVERYTHING);
+    assert!(agrees(&database, &mut client, "next") && agrees(&database, &mut client, "twice"));
+}
+
+pub fn a_sale_that_was_renamed_to_another_stops_and_is_reconciled(kind: Kind) {
+    let (server, database) = (Server::start(), Database::start(kind));
+    let mut client = known(&server, &database);
+    client.expect("STOCK.CREATE twin 1000 STREAM twins DEADLINES", OK);
+    sell(&mut client, "twin", "twin", 6);
+    // As if each event of the one had come with one of the other.
+    for stream in ["events", "twins"] {
+        client.expect(format!("XSETID {stream} 9000000000000-0"), OK);
+    }
+    sell(&mut client, "sale", "last", 2);
+    sell(&mut client, "twin", "last", 2);
+    once(&server, &database, EVERYTHING);
+    client.expect("RENAME twin sale", OK);
+    stops_and_is_mended(
+        &server,
+        &database,
+        "sale: stopped: the tables have event 8 and the server is at 8 of another past",
+    );
+    assert_eq!(database.rows("SELECT «stream» FROM lockstock_sales WHERE sale = 'sale'"), [["twins"]]);
+}
+
+pub fn tables_without_the_stream_go_on(kind: Kind) {
+    let (server, database) = (Server::start(), Database::start(kind));
+    let mut client = known(&server, &database);
+    let mut goes_on = |url: &str| {
+        database.change("ALTER TABLE lockstock_sales DROP COLUMN stream");
+        let before = written(&database, "sale").len();
+        sell(&mut client, "sale", &format!("new-{before}"), 3);
+        let ended = Outbox::at(&self::url(&server), url, &[EVERYTHING, &["--once"]].concat()).ended();
+        assert_eq!(ended.status, Some(0), "{ended:?}");
+        assert!(agrees(&database, &mut client, "sale") && agrees(&database, &mut client, "other"));
+        assert_eq!(written(&database, "sale").len(), before + 3);
+        has_every_event(&database, &mut client, "sale", "events");
+    };
+    goes_on(&database.url());
+    let streams = "SELECT «stream» FROM lockstock_sales ORDER BY sale";
+    assert_eq!(database.rows(streams), [["others"], ["events"]]);
+    if kind == Kind::Postgres {
+        // Whose user may not add it.
+        database.change("CREATE ROLE weak LOGIN");
+        database.change("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO weak");
+        goes_on(&database.url().replace("postgres@", "weak@"));
+        assert!(database.try_rows(streams).is_err());
+    }
+}
+
 pub fn a_promotion_that_lost_changes_stops_and_is_reconciled(kind: Kind) {
     // What the old primary told is older than what the new one tells, or, where clocks differ, newer.
     for (ahead, count) in [(false, 20), (true, 20), (true, 6), (true, 2), (false, 2)] {
