@@ -64,13 +64,14 @@ mod layers;
 use module::blocked::BLOCKED;
 use module::{inbox, repair, server_events, timer_work, warnings};
 use server::ctx::{Ctx, Level};
-use server::{cluster, datatype, events, info_fields, load, panics, renames, timer, write_check};
+use server::{cluster, datatype, events, info_fields, io_threads, load, panics, renames, timer, write_check};
 
 /// Sets the module up. Called once, by the server; the error is a line for its log, and the module does not load.
 fn start(ctx: &mut Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     let asked = |done: bool, what: &str| if done { Ok(()) } else { Err(format!("the server refused {what}")) };
     asked(datatype::register::<core::lock::Lock>(ctx), "the data type of locks")?;
     asked(datatype::register::<module::sale_type::SaleValue>(ctx), "the data type of sales")?;
+    io_threads::learn(ctx);
     cmd::register(ctx)?;
     config::load(ctx, words)?;
     asked(info_fields::register(ctx, info_section::write), "the section of INFO")?;

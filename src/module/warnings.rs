@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 
 use crate::server::ctx::{Ctx, Level};
+use crate::server::io_threads::{self, KeySearch};
 use crate::server::{call, cluster, compat, server_facts};
 
 /// Server commands that the module needs, and the functions that are lost if `rename-command` has taken a command away. The new name may be
@@ -20,6 +21,11 @@ fn needed() -> impl Iterator<Item = (&'static CStr, &'static str)> {
             compat::writes_early_replies_at_once(),
             c"FUNCTION",
             "a lock that was granted to a connection which ended before it was told is given to the next only at its lease's end",
+        ),
+        (
+            io_threads::search() != KeySearch::Asking,
+            c"SWAPDB",
+            "lockstock goes on deciding by itself while the server refuses writes",
         ),
         (is_valkey, c"CLIENT", "in import mode the effects that a copying tool sends are refused"),
         (is_valkey, c"CONFIG", "in import mode lockstock ends holds by itself, for it cannot know of the mode"),

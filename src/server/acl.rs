@@ -4,18 +4,51 @@ use std::ffi::c_int;
 
 use redis_module::raw;
 
-use super::api;
+use super::api::{self, RawString};
 use super::args::Name;
 use super::ctx::Ctx;
 use super::write_check;
 
+/// What a command may do with the content of a key.
+const ACTIONS: c_int = (raw::REDISMODULE_CMD_KEY_ACCESS
+    | raw::REDISMODULE_CMD_KEY_UPDATE
+    | raw::REDISMODULE_CMD_KEY_INSERT
+    | raw::REDISMODULE_CMD_KEY_DELETE)
+    .cast_signed();
+
 /// Whether the user of the running command may publish on `channel`; a refusal goes into the server's `ACL LOG`. Another module may run a
 /// command for no user; it may do everything.
 pub fn may_publish(ctx: &mut Ctx<'_>, channel: &[u8]) -> bool {
+    let publishing = c_int::try_from(raw::REDISMODULE_CMD_CHANNEL_PUBLISH).unwrap_or_default();
+    let reason = raw::RedisModuleACLLogEntryReason_REDISMODULE_ACL_LOG_CHANNEL;
+    may(ctx, channel, reason, |user, channel| {
+        // SAFETY: the user is one of the server's, and the string lives.
+        unsafe { api::acl_check_channel_permissions(user, channel, publishing) == api::OK }
+    })
+}
+
+/// Whether the user of the running command may use `key` in the way that these flags of the server say; else like [`may_publish`].
+pub fn may_use(ctx: &mut Ctx<'_>, key: &[u8], flags: c_int) -> bool {
+    let reason = raw::RedisModuleACLLogEntryReason_REDISMODULE_ACL_LOG_KEY;
+    // The server takes no other flags here.
+    let flags = flags & ACTIONS;
+    may(ctx, key, reason, |user, key| {
+        // SAFETY: the user is one of the server's, and the string lives.
+        unsafe { api::acl_check_key_permissions(user, key, flags) == api::OK }
+    })
+}
+
+/// Whether the user of the running command may do with `what` the action that `is_allowed` checks.
+fn may(
+    ctx: &mut Ctx<'_>,
+    what: &[u8],
+    reason: raw::RedisModuleACLLogEntryReason,
+    is_allowed: impl FnOnce(*mut raw::RedisModuleUser, *mut RawString) -> bool,
+) -> bool {
     if !write_check::is_for_a_user(ctx) {
         return true;
     }
-    let channel = Name::make(channel);
+    let what = Name::make(what);
     // SAFETY: the context is that of a running command with a user, so the server can copy its name; the copy, and the handle of the user,
     // are ours to free.
     unsafe {
@@ -26,11 +59,9 @@ pub fn may_publish(ctx: &mut Ctx<'_>, channel: &[u8]) -> bool {
             // Deleted while its last command runs.
             return false;
         }
-        let publishing = c_int::try_from(raw::REDISMODULE_CMD_CHANNEL_PUBLISH).unwrap_or_default();
-        let may = api::acl_check_channel_permissions(user, channel.arg().raw(), publishing) == api::OK;
+        let may = is_allowed(user, what.arg().raw());
         if !may {
-            let reason = raw::RedisModuleACLLogEntryReason_REDISMODULE_ACL_LOG_CHANNEL;
-            api::acl_add_log_entry(ctx.raw(), user, channel.arg().raw(), reason);
+            api::acl_add_log_entry(ctx.raw(), user, what.arg().raw(), reason);
         }
         api::free_module_user(user);
         may

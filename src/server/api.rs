@@ -104,6 +104,7 @@ required! {
     get_module_user_from_user_name = RedisModule_GetModuleUserFromUserName(name: *mut RawString) -> *mut RawUser;
     free_module_user = RedisModule_FreeModuleUser(user: *mut RawUser);
     acl_check_channel_permissions = RedisModule_ACLCheckChannelPermissions(user: *mut RawUser, channel: *mut RawString, flags: c_int) -> c_int;
+    acl_check_key_permissions = RedisModule_ACLCheckKeyPermissions(user: *mut RawUser, key: *mut RawString, flags: c_int) -> c_int;
     acl_add_log_entry = RedisModule_ACLAddLogEntry(ctx: *mut RawCtx, user: *mut RawUser, object: *mut RawString, reason: raw::RedisModuleACLLogEntryReason);
 
     reply_with_call_reply = RedisModule_ReplyWithCallReply(ctx: *mut RawCtx, reply: *mut RawReply) -> c_int;

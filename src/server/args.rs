@@ -246,6 +246,15 @@ impl<'a> Args<'a> {
         self.rest.as_slice()
     }
 
+    /// The arguments at these positions, counted from the command's name, each with its note.
+    pub(super) fn at<N>(&self, positions: Vec<(i32, N)>) -> impl Iterator<Item = (&'a [u8], N)> {
+        positions.into_iter().filter_map(|(position, note)| {
+            let mut args = self.clone();
+            args.skip(usize::try_from(position).ok()?.checked_sub(1)?).ok()?;
+            Some((args.take()?.bytes(), note))
+        })
+    }
+
     /// Skips `count` arguments.
     pub fn skip(&mut self, count: usize) -> Result<(), ArgError> {
         (0..count).try_for_each(|_| self.next().map(drop))

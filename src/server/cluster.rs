@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::args::Name;
 use super::call::{self, How};
 use super::ctx::Ctx;
+use super::origin;
 use super::server_facts;
 use super::timer;
 use super::write_check;
@@ -66,6 +67,22 @@ pub fn serves(ctx: &mut Ctx<'_>, name: &Name<'_>) -> Serves {
 /// either direction, when only one of the keys is here.
 pub fn serves_both(ctx: &mut Ctx<'_>, one: &[u8], other: &[u8]) -> bool {
     Serves::ask(ctx, &[one, other]) == Serves::These
+}
+
+/// The server's own refusal of a command with these keys, if they are of more than one slot or not all here. For commands whose first key the
+/// server has checked alone.
+pub fn refusal(ctx: &mut Ctx<'_>, keys: &[&[u8]]) -> Option<&'static str> {
+    let [first, others @ ..] = keys else { return None };
+    if others.is_empty() || origin::is_record(ctx) {
+        None
+    } else if others.iter().any(|key| Slot::of(key) != Slot::of(first)) {
+        // Valkey 9.1 is not asked about keys of two slots: it would refuse every later call of the module, too.
+        Some("CROSSSLOT Keys in request don't hash to the same slot")
+    } else if Serves::ask(ctx, keys) == Serves::These {
+        None
+    } else {
+        Some("TRYAGAIN Multiple keys request during rehashing of slot")
+    }
 }
 
 /// The nodes of the cluster and their slots, as this node knows them.

@@ -2,9 +2,11 @@
 
 use std::ffi::c_int;
 
+use super::acl;
 use super::api::{self, RawCtx, RawString};
 use super::args::Args;
 use super::blocked_clients;
+use super::cluster;
 use super::command::Command;
 use super::ctx::Ctx;
 use super::guard::{guard, guard_unlocked};
@@ -28,6 +30,41 @@ pub(super) unsafe extern "C" fn command<C: Command>(
             if blocked_clients::taken_over() == before {
                 ctx.reply_error(FAULT);
             }
+        }
+    }
+    api::OK
+}
+
+/// The server's own refusal of a key.
+const FORBIDDEN: &str = "NOPERM No permissions to access a key";
+
+/// The entry of a command whose keys the server does not know all, because it may not ask for them: see [`io_threads`](super::io_threads).
+/// In a cluster the command checks its keys as the server would, and on Valkey 8.1 their ACL, too.
+pub(super) unsafe extern "C" fn command_that_checks_keys<C: Command>(
+    raw: *mut RawCtx,
+    words: *mut *mut RawString,
+    count: c_int,
+) -> c_int {
+    // SAFETY: the server calls commands with its lock; context and arguments live until this function returns.
+    let (mut ctx, args) = unsafe { (Ctx::new(raw), Args::new(words, count)) };
+    let refusal = guard("a command", || {
+        if !cluster::is_node() {
+            return None;
+        }
+        let (keys, flags): (Vec<&[u8]>, Vec<c_int>) = args.at(C::SPEC.keys.positions(args.clone(), count)).unzip();
+        let mut uses = keys.iter().zip(flags);
+        if C::SPEC.keys.is_by_steps() && !uses.all(|(key, flags)| acl::may_use(&mut ctx, key, flags)) {
+            return Some(FORBIDDEN);
+        }
+        cluster::refusal(&mut ctx, &keys)
+    });
+    match refusal {
+        // SAFETY: the server's own call, passed on.
+        Some(None) => return unsafe { command::<C>(raw, words, count) },
+        Some(Some(refusal)) => ctx.reply_error(refusal),
+        None => {
+            make_good(&mut ctx);
+            ctx.reply_error(FAULT);
         }
     }
     api::OK

@@ -7,6 +7,7 @@ use redis_module::raw::{self, RedisModuleCommandKeySpec as RawKeySpec};
 
 use super::args::{Arg, ArgError, Args};
 use super::delegate;
+use super::io_threads::KeySearch;
 
 /// Where a command's keys are, and how it uses them.
 #[derive(Clone, Copy)]
@@ -39,10 +40,15 @@ pub enum KeyUse {
 const OPTIONS: c_int = 3;
 
 impl Keys {
-    /// Whether the server has to ask for the keys of each call. Its cluster routing uses specifications only since Redis 8.2; older
-    /// versions, and Valkey, ask the command if a range is not enough.
-    pub(super) fn must_be_asked_for(self) -> bool {
-        !matches!(self, Self::First(_))
+    /// Whether the only key is the first argument. Otherwise servers ask for the keys of each call: cluster routing uses specifications only
+    /// since Redis 8.2; older versions, and Valkey, ask the command if a range is not enough.
+    pub(super) fn is_first_only(self) -> bool {
+        matches!(self, Self::First(_))
+    }
+
+    /// Whether each key has arguments of its own behind it. Valkey 8.1 finds only half of such keys by a specification.
+    pub(super) fn is_by_steps(self) -> bool {
+        matches!(self, Self::Counted(_, each, _) if each > 1)
     }
 
     /// The positions of the keys in a call with these words, counted from the command's name.
@@ -94,21 +100,32 @@ impl KeyUse {
 impl Keys {
     /// The specifications for the server: the first key or all counted keys; the key after a word, or those of another command, which only
     /// that can find; and the empty entry that ends the list.
-    pub(super) fn describe(self) -> [RawKeySpec; 3] {
+    pub(super) fn describe(self, search: KeySearch) -> [RawKeySpec; 3] {
+        let by_asking = search == KeySearch::Asking;
         match self {
-            Self::First(key_use) => [first_key(key_use), no_keys(), no_keys()],
-            Self::FirstAndBehind(key_use, word) => [first_key(key_use), key_behind(word), no_keys()],
-            Self::FirstAndDelegated(key_use, _) => [first_key(key_use), keys_of_another_command(), no_keys()],
-            Self::Counted(position, each, key_use) => [counted_keys(position, each, key_use), no_keys(), no_keys()],
+            Self::First(key_use) => [key_at(1, key_use), no_keys(), no_keys()],
+            Self::FirstAndBehind(key_use, word) => [key_at(1, key_use), key_behind(word), no_keys()],
+            // A server that may not ask takes an incomplete list of keys for none.
+            Self::FirstAndDelegated(key_use, _) => {
+                [key_at(1, key_use), if by_asking { keys_of_another_command() } else { no_keys() }, no_keys()]
+            }
+            Self::Counted(position, each, key_use) => {
+                let counted = counted_keys(position, each, key_use, by_asking);
+                if search == KeySearch::FirstSpec {
+                    [key_at(position.saturating_add(1), key_use), counted, no_keys()]
+                } else {
+                    [counted, no_keys(), no_keys()]
+                }
+            }
         }
     }
 }
 
-fn first_key(key_use: KeyUse) -> RawKeySpec {
+fn key_at(position: c_int, key_use: KeyUse) -> RawKeySpec {
     RawKeySpec {
         flags: key_use.flags().into(),
         begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
-        bs: begin_at(1),
+        bs: begin_at(position),
         ..one_key()
     }
 }
@@ -127,9 +144,9 @@ fn key_behind(word: &'static CStr) -> RawKeySpec {
     }
 }
 
-fn counted_keys(position: c_int, each: usize, key_use: KeyUse) -> RawKeySpec {
+fn counted_keys(position: c_int, each: usize, key_use: KeyUse, by_asking: bool) -> RawKeySpec {
     // Redis 7.0 finds only half of the keys by a specification with steps. With this flag servers ask the command instead.
-    let by_asking = if each > 1 { raw::REDISMODULE_CMD_KEY_VARIABLE_FLAGS } else { 0 };
+    let by_asking = if each > 1 && by_asking { raw::REDISMODULE_CMD_KEY_VARIABLE_FLAGS } else { 0 };
     RawKeySpec {
         flags: (key_use.flags() | by_asking).into(),
         begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,

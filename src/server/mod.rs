@@ -14,7 +14,7 @@
 //! - An event handler writes nothing. It posts a notification and arms the one timer of [`timer`], which first checks whether this server
 //!   may write now.
 //!
-//! Reading order: [`api`], `alloc`, [`cell`], [`ctx`], [`args`], [`panics`], [`guard`], [`keyspec`], [`command`], [`entry`], [`register`], [`load`];
+//! Reading order: [`api`], `alloc`, [`cell`], [`ctx`], [`args`], [`panics`], [`guard`], [`io_threads`], [`keyspec`], [`command`], [`entry`], [`register`], [`load`];
 //! then [`key`], [`datatype`], [`replicate`], [`publish`], [`call`], [`delegate`], [`acl`], [`stream`], [`write_check`], [`cluster`], [`keyspace_scan`], [`renames`]; then
 //! [`timer`], [`import`], [`origin`], [`blocked_clients`] with `blocking_key`, [`events`]; then [`settings`], [`info_fields`], [`server_facts`].
 //! [`faults`] and `fake_server` are for tests and fuzzing.
@@ -42,6 +42,7 @@ pub mod faults;
 pub mod guard;
 pub mod import;
 pub mod info_fields;
+pub mod io_threads;
 pub mod key;
 pub mod keyspace_scan;
 pub mod keyspec;

@@ -13,6 +13,7 @@ use super::command::{Command, Param};
 use super::compat;
 use super::ctx::{Ctx, c_text};
 use super::entry;
+use super::io_threads::{self, KeySearch};
 
 /// The sizes of the structures below, for servers with longer ones. The header defines this too, but only in C.
 static LAYOUT: raw::RedisModuleCommandInfoVersion = raw::RedisModuleCommandInfoVersion {
@@ -27,7 +28,8 @@ pub fn register<C: Command>(ctx: &Ctx<'_>) -> bool {
     let spec = &C::SPEC;
     let mut args = RawParams::default();
     let args = args.build(spec.args);
-    let mut keys = spec.keys.describe();
+    let search = io_threads::search();
+    let mut keys = spec.keys.describe(search);
     let info = raw::RedisModuleCommandInfo {
         version: &raw const LAYOUT,
         summary: spec.summary.as_ptr(),
@@ -41,10 +43,14 @@ pub fn register<C: Command>(ctx: &Ctx<'_>) -> bool {
     };
     let name = spec.name.as_ptr();
     // The server asks the function for keys only if the flags say so.
-    let (run, flags): (raw::RedisModuleCmdFunc, CString) = if spec.keys.must_be_asked_for() {
-        (Some(entry::command_with_keys::<C>), c_text(&format!("{} getkeys-api", spec.flags.to_string_lossy())))
-    } else {
-        (Some(entry::command::<C>), spec.flags.into())
+    let (run, flags): (raw::RedisModuleCmdFunc, CString) = match (spec.keys.is_first_only(), search) {
+        (true, _) => (Some(entry::command::<C>), spec.flags.into()),
+        (false, KeySearch::Asking) => {
+            (Some(entry::command_with_keys::<C>), c_text(&format!("{} getkeys-api", spec.flags.to_string_lossy())))
+        }
+        (false, KeySearch::Specs | KeySearch::FirstSpec) => {
+            (Some(entry::command_that_checks_keys::<C>), spec.flags.into())
+        }
     };
     // SAFETY: the context is valid. All texts are constants; the server copies them and both arrays. The arrays end with an empty entry, as
     // the server expects, and live until it has copied them.

@@ -10,12 +10,17 @@ use smallvec::SmallVec;
 
 use super::call::{self, How};
 use super::ctx::Ctx;
+use super::io_threads::{self, KeySearch};
 
 /// The command that the questions name: `LOCK.MRELEASE token numkeys key [key …]`. It is a write command, and it cannot be renamed.
 ///
 /// Where it is really run (Redis 7.0) it has no effect, because a token cannot be empty. The server has checked everything else before that.
 const WRITE: &CStr = c"LOCK.MRELEASE";
 const NO_TOKEN: &[u8] = b"";
+
+/// Write commands of the server's own, for where it does not find all keys of ours: one with keys, and one without. The second has no effect.
+const BY_RANGE: &CStr = c"UNLINK";
+const KEYLESS: (&CStr, [&[u8]; 2]) = (c"SWAPDB", [b"0", b"0"]);
 
 /// The codes of the errors with which the server refuses all writes of clients: too few replicas, and a disk that is full or fails.
 const REFUSALS: [&[u8]; 2] = [b"NOREPLICAS", b"MISCONF"];
@@ -33,12 +38,20 @@ pub fn learn(ctx: &mut Ctx<'_>) {
 pub fn refuses_all(ctx: &mut Ctx<'_>) -> bool {
     let how = if is_dry() { How::DryForScript } else { How::ForScript };
     // It names no key, because Valkey 9.1 first looks whether this node serves the keys.
-    let reply = call::call(ctx, WRITE, how, &[NO_TOKEN, b"0", b"-"]);
+    let reply = if io_threads::search() == KeySearch::Asking {
+        call::call(ctx, WRITE, how, &[NO_TOKEN, b"0", b"-"])
+    } else {
+        call::call(ctx, KEYLESS.0, how, &KEYLESS.1)
+    };
     reply.is_some_and(|reply| reply.is_error() && REFUSALS.iter().any(|code| reply.text().starts_with(code)))
 }
 
 /// Whether the server would carry out a write to `keys`; if not, the kind of the error.
 pub(super) fn check(ctx: &mut Ctx<'_>, keys: &[&[u8]]) -> Result<(), ErrorKind> {
+    if io_threads::search() != KeySearch::Asking {
+        let refused = call::call(ctx, BY_RANGE, How::Dry, keys).is_some_and(|reply| reply.is_error());
+        return if refused { Err(Error::last_os_error().kind()) } else { Ok(()) };
+    }
     let mut count = itoa::Buffer::new();
     let mut words: SmallVec<[&[u8]; 4]> = SmallVec::from_slice(&[NO_TOKEN, count.format(keys.len()).as_bytes()]);
     words.extend_from_slice(keys);
