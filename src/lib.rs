@@ -45,6 +45,9 @@
 //!   *Revoked*: a hold that the end of a connection has ended, and that the timer or the next visit removes.
 //! - *inbox*: the notifications from callbacks. *Turn*: one round of the server's event loop, or of the timer.
 
+// Where a result must not be lost, its type or its function says so.
+#![expect(clippy::must_use_candidate, reason = "nothing imports the module's library")]
+
 pub mod core;
 mod error;
 

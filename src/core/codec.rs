@@ -61,7 +61,6 @@ impl Encode for Vec<u8> {
 impl<'a> Reader<'a> {
     /// A reader at the start of `bytes`.
     #[inline]
-    #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
@@ -81,13 +80,11 @@ impl<'a> Reader<'a> {
 
     /// The bytes that have not been read yet.
     #[inline]
-    #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
     /// Whether everything has been read.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }

@@ -53,13 +53,11 @@ const LISTED: &str = "the heap has the slot of every entry, and each entry its n
 
 impl DeadlineIndex {
     /// The number of entries.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Whether there are no entries.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -119,13 +117,11 @@ impl DeadlineIndex {
     }
 
     /// The key of `id`; `None` after its removal.
-    #[must_use]
     pub fn key(&self, id: DeadlineId) -> Option<KeyRef<'_>> {
         self.entries.get(id.0).map(|entry| entry.key.as_key())
     }
 
     /// Whether the entry `id` exists.
-    #[must_use]
     pub fn contains(&self, id: DeadlineId) -> bool {
         self.entries.get(id.0).is_some()
     }
@@ -144,13 +140,11 @@ impl DeadlineIndex {
     }
 
     /// The next entry whose deadline has come at `now`. It stays in the index until the caller reschedules or removes it.
-    #[must_use]
     pub fn due(&self, now: UnixMs) -> Option<DeadlineId> {
         self.first().filter(|(_, entry)| entry.deadline.reached(now)).map(|(id, _)| DeadlineId(id))
     }
 
     /// The earliest deadline.
-    #[must_use]
     pub fn next(&self) -> Option<UnixMs> {
         self.first().map(|(_, entry)| entry.deadline)
     }

@@ -5,7 +5,6 @@ const SURE: usize = 19;
 
 /// A number in its canonical form: no sign, no leading zeros. `None` if it does not fit in 64 bits.
 #[inline]
-#[must_use]
 pub fn canonical(text: &[u8]) -> Option<u64> {
     if text.is_empty() || (text.len() > 1 && text.starts_with(b"0")) {
         return None;

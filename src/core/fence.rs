@@ -9,7 +9,6 @@ pub struct Fence(pub u64);
 impl Fence {
     /// Whether the fence is more than an hour ahead of `now_us`, so that no server with a correct clock can have issued it. Once it is
     /// seen, every later fence is larger; so a client that could bring in such a fence could use up the numbers.
-    #[must_use]
     pub fn is_out_of_reach(self, now_us: u64) -> bool {
         self.0 > now_us.saturating_add(3_600_000_000)
     }
@@ -43,7 +42,6 @@ impl FenceClock {
     }
 
     /// The highest fence issued or seen; 0 if there was none.
-    #[must_use]
     pub fn last(self) -> u64 {
         self.last
     }

@@ -13,7 +13,6 @@ pub struct Inline<const N: usize> {
 impl<const N: usize> Inline<N> {
     /// A copy of `text`; `None` if it is longer.
     #[inline]
-    #[must_use]
     pub fn new(text: &[u8]) -> Option<Self> {
         let mut inline = Self { len: u8::try_from(text.len()).ok()?, bytes: [0; N] };
         inline.bytes.get_mut(..text.len())?.copy_from_slice(text);
@@ -30,14 +29,12 @@ impl<const N: usize> Inline<N> {
 
     /// The text.
     #[inline]
-    #[must_use]
     pub fn text(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.len)).or_invariant("a length is kept with bytes that it fits", &[])
     }
 
     /// The text with zeros behind it, always `N` bytes: for a hash, which is cheaper to make of a fixed number of bytes.
     #[inline]
-    #[must_use]
     pub fn padded(&self) -> &[u8; N] {
         &self.bytes
     }

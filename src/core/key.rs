@@ -38,7 +38,6 @@ impl Hash for KeyRef<'_> {
 
 impl KeyRef<'_> {
     /// An owned copy.
-    #[must_use]
     pub fn to_buf(self) -> KeyBuf {
         let Self { db, key } = self;
         KeyBuf(match Inline::new(key) {
@@ -50,7 +49,6 @@ impl KeyRef<'_> {
 
 impl KeyBuf {
     /// The same key, borrowed.
-    #[must_use]
     pub fn as_key(&self) -> KeyRef<'_> {
         match &self.0 {
             Form::Short { db, key } => KeyRef { db: *db, key: key.text() },

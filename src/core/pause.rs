@@ -13,7 +13,6 @@ pub struct Pause {
 
 impl Pause {
     /// A pause of `length` that begins at `now`.
-    #[must_use]
     pub fn begin(now: UnixMs, length: Millis) -> Self {
         Self { began: now, end: now.plus(length) }
     }
@@ -25,7 +24,6 @@ impl Pause {
     }
 
     /// The end of the pause, or `None` if the pause was over at the last look.
-    #[must_use]
     pub fn end(&self) -> Option<UnixMs> {
         self.end
     }

@@ -33,13 +33,11 @@ impl<T> Default for Retries<T> {
 
 impl<T> Retries<T> {
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.planned.is_empty()
     }
 
     /// The time of the next retry.
-    #[must_use]
     pub fn next(&self) -> Option<UnixMs> {
         self.planned.front().map(|(at, _)| *at)
     }
@@ -103,7 +101,6 @@ impl RefusedSales {
     }
 
     /// When a sale is to be tried again.
-    #[must_use]
     pub fn next(&self) -> Option<UnixMs> {
         self.moving.next().into_iter().chain(self.stuck.next()).min()
     }

@@ -23,7 +23,6 @@ impl Id {
 
 impl Id {
     /// The number of its slot, which no other value has at the same time.
-    #[must_use]
     pub fn slot(self) -> u32 {
         self.slot
     }
@@ -101,13 +100,11 @@ impl<T> Slab<T> {
     pub const SLOT: usize = size_of::<Slot<T>>();
 
     /// The number of values.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Whether there are no values.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -135,13 +132,11 @@ impl<T> Slab<T> {
     }
 
     /// The value with this `id`, if it still exists.
-    #[must_use]
     pub fn get(&self, id: Id) -> Option<&T> {
         self.at(id.slot).filter(|(there, _)| *there == id).map(|(_, value)| value)
     }
 
     /// The value in this slot, with its id.
-    #[must_use]
     pub fn at(&self, slot: u32) -> Option<(Id, &T)> {
         match self.slot(slot)? {
             Slot::Taken { stamp, value, .. } => Some((Id { slot, generation: *stamp }, value)),
@@ -150,7 +145,6 @@ impl<T> Slab<T> {
     }
 
     /// A number beside the value with this `id`; 0 at first.
-    #[must_use]
     pub fn note(&self, id: Id) -> Option<u32> {
         match self.slot(id.slot)? {
             Slot::Taken { stamp, note, .. } if *stamp == id.generation => Some(*note),

@@ -9,13 +9,11 @@ const SLOTS: u16 = 16_384;
 
 impl Slot {
     /// The slot of `key`. It depends on the text between the first `{` and the next `}`, or on the whole key if there is no such text.
-    #[must_use]
     pub fn of(key: &[u8]) -> Self {
         Self(crc16(hash_tag(key).unwrap_or(key)) % SLOTS)
     }
 
     /// The number that clusters use.
-    #[must_use]
     pub fn number(self) -> u16 {
         self.0
     }
@@ -23,7 +21,6 @@ impl Slot {
 
 /// A key that ends in `suffix` and is in the slot of `key`. `None` for a few unusual keys: the empty one, and keys with a `}` that are
 /// hashed as a whole.
-#[must_use]
 pub fn neighbour(key: &[u8], suffix: &[u8]) -> Option<Vec<u8>> {
     let tag = hash_tag(key).unwrap_or(key);
     (!tag.is_empty() && !tag.contains(&b'}')).then(|| [b"{", tag, b"}", suffix].concat())

@@ -46,7 +46,6 @@ impl From<Option<UnixMs>> for Wakeup {
 
 impl Now {
     /// The time `us` microseconds after the Unix epoch.
-    #[must_use]
     pub fn from_micros(us: u64) -> Self {
         Self { ms: UnixMs(i64::try_from(us / 1_000).unwrap_or(i64::MAX)), us }
     }
@@ -57,19 +56,16 @@ impl UnixMs {
     pub const MAX: Self = Self(i64::MAX);
 
     /// The time `span` after this one, or `None` if it does not fit in 64-bit milliseconds.
-    #[must_use]
     pub fn plus(self, span: Millis) -> Option<Self> {
         self.0.checked_add(span.0).map(Self)
     }
 
     /// The duration from `now` until this time; zero once it has come.
-    #[must_use]
     pub fn left(self, now: Self) -> Millis {
         Millis(self.0.saturating_sub(now.0).max(0))
     }
 
     /// Whether this time has come. A lease has expired at its deadline itself, not only after it.
-    #[must_use]
     pub fn reached(self, now: Self) -> bool {
         self <= now
     }

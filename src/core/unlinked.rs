@@ -15,7 +15,6 @@ pub struct UnlinkedWatch(Weak<()>);
 
 impl Unlinked {
     /// A watch on this value.
-    #[must_use]
     pub fn watch(&self) -> UnlinkedWatch {
         UnlinkedWatch(Arc::downgrade(&self.0))
     }
@@ -23,7 +22,6 @@ impl Unlinked {
 
 impl UnlinkedWatch {
     /// Whether the value still exists and has not been found.
-    #[must_use]
     pub fn is_missing(&self) -> bool {
         self.0.strong_count() > 0
     }

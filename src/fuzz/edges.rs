@@ -6,7 +6,6 @@
 const BOUNDS: [i64; 6] = [0, 1 << 31, 1 << 32, 1 << 53, i64::MAX / 1_000, i64::MAX];
 
 /// All of them, for a server whose clock says `now`, in milliseconds.
-#[must_use]
 pub fn edges(now: i64) -> Vec<i64> {
     let left = i64::MAX.saturating_sub(now);
     let fence = now.saturating_mul(1_000);

@@ -27,7 +27,6 @@ enum Form {
 
 impl Ident {
     /// Stores `bytes`; `None` unless there are 1 to [`MAX_ID`](crate::core::limits::MAX_ID) of them.
-    #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         if !is_id(bytes) {
             return None;
@@ -39,13 +38,11 @@ impl Ident {
     }
 
     /// A new random identifier: a UUID of version 4.
-    #[must_use]
     pub fn random() -> Self {
         Self(Form::Uuid(uuid::random()))
     }
 
     /// The bytes as the caller sent them.
-    #[must_use]
     pub fn text(&self) -> IdText<'_> {
         match &self.0 {
             Form::Uuid(packed) => uuid::unpack(Spelling::Hyphenated, *packed),
@@ -55,7 +52,6 @@ impl Ident {
     }
 
     /// The allocated bytes.
-    #[must_use]
     pub fn heap_size(&self) -> usize {
         match &self.0 {
             Form::Long(bytes) => bytes.len(),

@@ -16,7 +16,6 @@ pub use text::IdText;
 use super::limits::MAX_ID;
 
 /// Whether these bytes are a valid name.
-#[must_use]
 pub fn is_id(bytes: &[u8]) -> bool {
     (1..=MAX_ID).contains(&bytes.len())
 }

@@ -24,13 +24,11 @@ impl IdText<'_> {
     pub const NONE: IdText<'static> = IdText(Kind::Borrowed(&[]));
 
     /// A copy of `bytes`, which needs no allocation if there are at most 36.
-    #[must_use]
     pub fn copy_of(bytes: &[u8]) -> IdText<'static> {
         IdText(Inline::new(bytes).map_or_else(|| Kind::Long(bytes.into()), Kind::Short))
     }
 
     /// An owned copy.
-    #[must_use]
     pub fn detach(&self) -> IdText<'static> {
         IdText::copy_of(self)
     }

@@ -34,7 +34,6 @@ impl Mode {
 
 impl Lock {
     /// The lock as bytes. O(n) in its holds.
-    #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Vec::new();
         writer.push(VERSION);

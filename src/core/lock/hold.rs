@@ -47,7 +47,6 @@ pub struct Claim<'a> {
 
 impl<'a> Claim<'a> {
     /// The hold of `token`, whatever its fence.
-    #[must_use]
     pub fn of(token: &'a Ident) -> Self {
         Self { token, fence: None }
     }
@@ -60,7 +59,6 @@ impl<'a> Claim<'a> {
 
 impl Hold {
     /// The same hold, borrowed.
-    #[must_use]
     pub fn as_ref(&self) -> HoldRef<'_> {
         let Self { token, fence, deadline, limit, session } = self;
         HoldRef { token, fence: *fence, deadline: *deadline, limit: *limit, session: *session }
@@ -69,7 +67,6 @@ impl Hold {
 
 impl HoldRef<'_> {
     /// An owned copy.
-    #[must_use]
     pub fn to_hold(self) -> Hold {
         let Self { token, fence, deadline, limit, session } = self;
         Hold { token: token.clone(), fence, deadline, limit, session }

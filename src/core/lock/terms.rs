@@ -185,13 +185,11 @@ pub enum LockError {
 
 impl ClientId {
     /// The connection that the server calls `number`; `None` for 0, which no connection has.
-    #[must_use]
     pub fn new(number: u64) -> Option<Self> {
         NonZeroU64::new(number).map(Self)
     }
 
     /// The server's number.
-    #[must_use]
     pub fn get(self) -> u64 {
         self.0.get()
     }
@@ -199,7 +197,6 @@ impl ClientId {
 
 impl Wanted {
     /// The mode a lock is in when it is held this way.
-    #[must_use]
     pub fn mode(self) -> Mode {
         match self {
             Self::Exclusive => Mode::Exclusive,
@@ -209,7 +206,6 @@ impl Wanted {
     }
 
     /// The number of permits allowed; 0 unless permits are wanted.
-    #[must_use]
     pub fn limit(self) -> u64 {
         match self {
             Self::Limit(permits) => permits,

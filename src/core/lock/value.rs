@@ -74,7 +74,6 @@ impl Lock {
     }
 
     /// How the lock is held.
-    #[must_use]
     pub fn mode(&self) -> Mode {
         match &self.holds {
             Holds::None => Mode::Exclusive,
@@ -84,7 +83,6 @@ impl Lock {
     }
 
     /// Its entry in the deadline index; `None` until the engine has registered it.
-    #[must_use]
     pub fn deadline_id(&self) -> Option<DeadlineId> {
         self.deadline_id
     }
@@ -106,7 +104,6 @@ impl Lock {
     }
 
     /// Whether it was marked unlinked and has not been found since.
-    #[must_use]
     pub fn is_unlinked(&self) -> bool {
         self.unlinked.is_some()
     }
@@ -150,7 +147,6 @@ impl Lock {
     }
 
     /// How many holds there are.
-    #[must_use]
     pub fn len(&self) -> usize {
         match &self.holds {
             Holds::None => 0,
@@ -160,7 +156,6 @@ impl Lock {
     }
 
     /// Whether it has no hold. Never true in the keyspace.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         matches!(self.holds, Holds::None)
     }
@@ -176,7 +171,6 @@ impl Lock {
     }
 
     /// The hold of `token`.
-    #[must_use]
     pub fn hold(&self, token: &Ident) -> Option<HoldRef<'_>> {
         match &self.holds {
             Holds::None => None,
@@ -186,13 +180,11 @@ impl Lock {
     }
 
     /// The claimed hold.
-    #[must_use]
     pub fn claimed(&self, claim: Claim<'_>) -> Option<HoldRef<'_>> {
         self.hold(claim.token).filter(|hold| claim.admits(hold.fence))
     }
 
     /// The hold with this fence.
-    #[must_use]
     pub fn hold_of(&self, fence: Fence) -> Option<HoldRef<'_>> {
         match &self.holds {
             Holds::None => None,
@@ -202,7 +194,6 @@ impl Lock {
     }
 
     /// The only hold, if there is exactly one.
-    #[must_use]
     pub fn sole_hold(&self) -> Option<HoldRef<'_>> {
         if let Holds::One(sole) = &self.holds { Some(sole.as_ref()) } else { None }
     }
@@ -214,7 +205,6 @@ impl Lock {
     }
 
     /// When its first lease expires.
-    #[must_use]
     pub fn earliest(&self) -> Option<UnixMs> {
         match &self.holds {
             Holds::None => None,
@@ -224,7 +214,6 @@ impl Lock {
     }
 
     /// Heap bytes that it owns, estimated without asking the allocator.
-    #[must_use]
     pub fn memory(&self) -> usize {
         match &self.holds {
             Holds::None => 0,
@@ -241,7 +230,6 @@ impl Lock {
     }
 
     /// The cost of freeing it: about the number of allocations.
-    #[must_use]
     pub fn effort(&self) -> usize {
         match &self.holds {
             Holds::None | Holds::One(_) => 1,

@@ -16,7 +16,6 @@ const FULL_BLOCK: usize = BLOCK - 2 * MAX_ID;
 
 impl Sale {
     /// How many adjustments the sale remembers.
-    #[must_use]
     pub fn adjustments(&self) -> u64 {
         self.adjustments.as_ref().map_or(0, |ids| u64::from(ids.len()))
     }

@@ -56,7 +56,6 @@ impl Status {
     ];
 
     /// The word of the reply.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Ok => "OK",
@@ -99,7 +98,6 @@ impl Answer<'static> {
 
 impl<'a> Answer<'a> {
     /// A decision that changes nothing.
-    #[must_use]
     pub fn unchanged(self) -> Decision<'a> {
         Decision { answer: self, changes: Changes::default() }
     }
@@ -115,6 +113,7 @@ impl<'a> Answer<'a> {
 /// Nothing has happened yet. The caller appends the events of the changes to the stream, and only then commits the changes, in order.
 /// A decision is valid only for the state of the sale in which it was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct Decision<'a> {
     /// What to reply.
     pub answer: Answer<'a>,
@@ -145,13 +144,11 @@ impl<'a> Changes<'a> {
     }
 
     /// The change that the caller asked for, if nothing else changes.
-    #[must_use]
     pub fn alone(&self) -> Option<&Change<'a>> {
         if let ([], [change]) = (&self.due_first[..], &self.step[..]) { Some(change) } else { None }
     }
 
     /// Whether nothing changes.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.due_first.is_empty() && self.step.is_empty()
     }

@@ -29,7 +29,6 @@ pub fn all_or_none<'a, E>(
 }
 
 /// The status of several decisions that are all carried out: `OK` if one of them is `OK`, else the status of the first.
-#[must_use]
 pub fn at_least_one(answers: &[Answer<'_>]) -> Status {
     let mut statuses = answers.iter().map(|answer| answer.status);
     let first = statuses.next().unwrap_or(Status::NoStock);
@@ -45,7 +44,6 @@ impl Status {
 
 impl Sale {
     /// The answer of a sale that would have agreed when another one refused: the units that the id has there now.
-    #[must_use]
     pub fn skipped(&self, now: UnixMs, id: &[u8]) -> Answer<'static> {
         Answer { status: Status::Skipped, ..self.look(now, id).0 }
     }

@@ -91,7 +91,6 @@ pub enum Change<'a> {
 impl Change<'_> {
     /// Whether the change belongs to the same step as `before`, the one in front of it: a waiting order is served in the step in which
     /// units come back, and the units that a hold keeps are sold in the step in which it gives back the others.
-    #[must_use]
     pub fn continues_step(&self, before: &Self) -> bool {
         match self {
             Self::Serve { .. } => true,
@@ -137,7 +136,6 @@ pub enum EventKind {
 
 impl EventKind {
     /// The word in the stream.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",

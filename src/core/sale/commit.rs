@@ -153,7 +153,6 @@ impl Sale {
     /// change of a decision has the number [`Sale::seq`] plus one, the next that makes an entry one more.
     ///
     /// All changes of a decision can be asked for before any is committed.
-    #[must_use]
     pub fn event<'a>(&'a self, change: &'a Change<'_>) -> Option<Event<'a>> {
         match change {
             Change::Take { order, deadline } => Some(event_of_new(EventKind::Ok, order, *deadline)),

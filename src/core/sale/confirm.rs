@@ -25,7 +25,6 @@ impl Sale {
     /// refused if the units are gone (`EXPIRED`), or if the buyer has bought so much since that it would pass the limit (`LIMIT`). The shop
     /// then gives the money back. It may have done so when the same confirmation is delivered again, so a refusal is final: the sale
     /// remembers it.
-    #[must_use]
     pub fn confirm<'a>(&self, now: UnixMs, budget: Budget, id: &'a [u8]) -> Decision<'a> {
         self.settle(now, budget, id, None)
     }
@@ -83,7 +82,6 @@ impl Sale {
     }
 
     /// Gives the units of a hold or a sale back, once; or has an order leave the waitlist.
-    #[must_use]
     pub fn cancel<'a>(&self, now: UnixMs, budget: Budget, id: &'a [u8]) -> Decision<'a> {
         let (answer, found) = self.look(now, id);
         let Some((number, order)) = found else { return answer.unchanged() };
@@ -100,7 +98,6 @@ impl Sale {
     }
 
     /// Leaves a hold or a sale `keep` units and gives the others back. An order that waits goes on waiting.
-    #[must_use]
     pub fn cancel_keeping<'a>(&self, now: UnixMs, id: &'a [u8], keep: u64) -> Decision<'a> {
         let (answer, found) = self.look(now, id);
         let Some((_, order)) = found else { return answer.unchanged() };
@@ -128,7 +125,6 @@ impl Sale {
     }
 
     /// Moves the deadline of a live hold to `deadline`, the caller's `now.plus(span)`. It may come earlier than before.
-    #[must_use]
     pub fn extend<'a>(&self, now: UnixMs, id: &'a [u8], deadline: UnixMs) -> Decision<'a> {
         let (mut answer, found) = self.look(now, id);
         if found.is_none_or(|(_, order)| order.state_at(self.hold_time(now)) != State::Held) {

@@ -78,7 +78,6 @@ pub struct Sale {
 
 impl Sale {
     /// A sale without orders. Callers refuse a total or limit above [`MAX_UNITS`] before; here it is cut to that.
-    #[must_use]
     pub fn new(terms: Terms) -> Self {
         let terms = Terms { total: terms.total.min(MAX_UNITS), limit: terms.limit.min(MAX_UNITS), ..terms };
         Self {
@@ -94,50 +93,42 @@ impl Sale {
     }
 
     /// The conditions.
-    #[must_use]
     pub fn terms(&self) -> &Terms {
         &self.terms
     }
 
     /// The number of the last event; the next one has this plus one.
-    #[must_use]
     pub fn seq(&self) -> u64 {
         self.seq
     }
 
     /// A number that is different after every change. A decision is valid while it is the same.
-    #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
     /// How many orders there are, in all states.
-    #[must_use]
     pub fn orders(&self) -> u64 {
         u64::from(self.table.orders.len())
     }
 
     /// Units that can be sold at `now`. Costs O(log n) with n holds.
-    #[must_use]
     pub fn remaining(&self, now: UnixMs) -> u64 {
         self.unsold_if(self.table.due_units(self.hold_time(now)))
     }
 
     /// When the next hold expires: at its deadline, or at once if the cutoff has ended it; `None` when nothing is held.
-    #[must_use]
     pub fn next_expiration(&self) -> Option<UnixMs> {
         let deadline = self.table.next_deadline()?;
         Some(if self.ends_by_cutoff(deadline) { BEGINNING } else { deadline })
     }
 
     /// The expirations of up to `most` holds that are due at `now`, the earliest first. The server's timer commits them.
-    #[must_use]
     pub fn expirations(&self, now: UnixMs, most: usize) -> Vec<Change<'static>> {
         self.table.due(None, self.hold_time(now)).take(most).map(|(_, order)| expire(&order)).collect()
     }
 
     /// Heap bytes, without the overhead of the allocator. Costs a step for about 30,000 orders and for about 100 holds.
-    #[must_use]
     pub fn memory(&self) -> usize {
         let stream = self.terms.stream.as_ref().map_or(0, |stream| stream.key.len());
         let adjustments = self.adjustments.as_ref().map_or(0, |ids| ids.memory().saturating_add(size_of::<IdSet>()));
@@ -145,7 +136,6 @@ impl Sale {
     }
 
     /// How many allocations freeing the sale frees.
-    #[must_use]
     pub fn effort(&self) -> usize {
         let adjustments = self.adjustments.as_ref().map_or(0, |ids| ids.effort());
         self.table.effort().saturating_add(adjustments).saturating_add(1)

@@ -78,14 +78,12 @@ impl fmt::Display for CorruptSale {
 
 impl Sale {
     /// The conditions, the sequence number, the cutoff, and the number of orders if some of them wait.
-    #[must_use]
     pub fn header(&self) -> Vec<u8> {
         self.header_with(self.expects())
     }
 
     /// The header with the number of orders, whether some of them wait or not. It is for a sale that is loaded by several commands: such a
     /// sale decides nothing before it is whole. Lockstock 0.1 refuses it, unless the sale has no orders.
-    #[must_use]
     pub fn counting_header(&self) -> Vec<u8> {
         let orders = self.orders().max(u64::from(self.expected));
         self.header_with((orders > 0).then_some(orders))

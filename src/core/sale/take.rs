@@ -116,7 +116,6 @@ impl Sale {
 
 impl<'a> Take<'a> {
     /// The change that the words of the request spell, if they spell one: units are sold at once. They do not say when a hold ends.
-    #[must_use]
     pub fn sold(&self) -> Option<Change<'a>> {
         self.deadline.is_none().then(|| self.change(None))
     }

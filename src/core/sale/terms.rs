@@ -64,7 +64,6 @@ pub enum Window {
 
 impl Terms {
     /// Whether the sale sells at `now`: from `start` on, and no longer at `end`.
-    #[must_use]
     pub fn window(&self, now: UnixMs) -> Window {
         match (self.start, self.end) {
             (Some(start), _) if !start.reached(now) => Window::Ahead(start),
@@ -86,7 +85,6 @@ impl Terms {
     }
 
     /// Whether the sale's events say until when units are held.
-    #[must_use]
     pub fn tells_deadlines(&self) -> bool {
         self.stream.as_ref().is_some_and(|stream| stream.deadlines)
     }

@@ -65,20 +65,17 @@ pub struct Page<'a> {
 
 impl Sale {
     /// The order of this id; `None` when there is none.
-    #[must_use]
     pub fn order(&self, now: UnixMs, id: &[u8]) -> Option<Order<'_>> {
         self.order_of(id).map(|(_, order)| self.show(self.hold_time(now), &order))
     }
 
     /// Units that this buyer holds, has bought or waits for; at most [`MAX_UNITS`].
-    #[must_use]
     pub fn buyer(&self, now: UnixMs, buyer: &[u8]) -> u64 {
         let units = |buyer| self.table.units_of(self.table.look_up(&buyer), self.hold_time(now));
         PackedId::new(buyer).map_or(0, units).min(MAX_UNITS)
     }
 
     /// The sums of the sale. The conditions are in [`Sale::terms`].
-    #[must_use]
     pub fn info(&self, now: UnixMs) -> Info {
         let due = self.table.due_units(self.hold_time(now));
         Info {
@@ -99,7 +96,6 @@ impl Sale {
     /// All pages together have every order once: the cursor is the number of the next order, and orders keep their numbers. One call
     /// returns at most [`PAGE_ROWS`] orders and looks at no more than [`PAGE_EFFORT`]. So a page can be short or empty before the end,
     /// as those of SCAN can.
-    #[must_use]
     pub fn page(&self, now: UnixMs, cursor: u64, count: usize, state: Option<State>) -> Page<'_> {
         let (count, now) = (count.clamp(1, PAGE_ROWS), self.hold_time(now));
         let mut page = Page { next: 0, rows: Vec::with_capacity(count.min(64)) };

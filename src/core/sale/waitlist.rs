@@ -55,13 +55,11 @@ impl Sale {
     }
 
     /// How many orders wait.
-    #[must_use]
     pub fn waiting(&self) -> u64 {
         u64::try_from(self.table.waiting()).unwrap_or(u64::MAX)
     }
 
     /// The place in line of the order of this id, 1 for the next to be served; `None` if it does not wait.
-    #[must_use]
     pub fn place(&self, id: &[u8]) -> Option<u64> {
         let (number, _) = self.order_of(id).filter(|(_, order)| order.waits())?;
         u64::try_from(self.table.place(number)?).ok()?.checked_add(1)
@@ -69,7 +67,6 @@ impl Sale {
 
     /// When the timer has something to do: a hold expires, or the window opens for an order that can be served. Nothing is due in a sale that
     /// is not whole. The clock is read only if orders wait.
-    #[must_use]
     pub fn next_due(&self, now: impl FnOnce() -> UnixMs) -> Option<UnixMs> {
         if !self.is_whole() {
             return None;
@@ -87,7 +84,6 @@ impl Sale {
     }
 
     /// Whether there is enough for the first in line, whatever the time is.
-    #[must_use]
     pub fn may_serve(&self) -> bool {
         let head = self.table.in_line(0).filter(|_| self.is_whole());
         head.is_some_and(|(_, order)| order.units <= self.serving_under(&self.terms, BEGINNING).free())
@@ -95,7 +91,6 @@ impl Sale {
 
     /// The changes that are due at `now`: queued orders that now fit, and up to `most` expirations, the earliest first, with the orders
     /// that are served after each. The server's timer commits them.
-    #[must_use]
     pub fn overdue(&self, now: UnixMs, most: usize) -> Vec<Change<'static>> {
         if !self.is_whole() {
             return Vec::new();
@@ -135,7 +130,6 @@ impl Sale {
     }
 
     /// How many orders are loaded, and how many the sale is to have; `None` if that is all of them.
-    #[must_use]
     pub fn loaded_so_far(&self) -> Option<(u64, u64)> {
         (!self.is_whole()).then(|| (self.orders(), self.expected.into()))
     }

@@ -27,13 +27,11 @@ impl Engine {
     }
 
     /// Whether the engine has anything that ends with this connection.
-    #[must_use]
     pub fn knows(&self, client: ClientId) -> bool {
         self.notes.knows(client) || self.waiting.of(client).next().is_some()
     }
 
     /// The waiters of this client whose grants have not been [`delivered`](Self::delivered).
-    #[must_use]
     pub fn unacked_of(&self, client: ClientId) -> Vec<WaiterId> {
         self.notes.unacked_of(client).collect()
     }

@@ -117,7 +117,6 @@ impl Engine {
     }
 
     /// Whether [`take_dismissed`](Self::take_dismissed) would return any.
-    #[must_use]
     pub fn any_dismissed(&self) -> bool {
         !self.dismissed.is_empty()
     }

@@ -102,19 +102,16 @@ impl Default for Bound {
 
 impl Engine {
     /// The counts.
-    #[must_use]
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
 
     /// The number of registered locks.
-    #[must_use]
     pub fn locks(&self) -> usize {
         self.deadlines.len()
     }
 
     /// The number of waiters.
-    #[must_use]
     pub fn waiters(&self) -> usize {
         self.waiting.len()
     }
@@ -125,25 +122,21 @@ impl Engine {
     }
 
     /// How long the requests that do not wait any more were waiting, added up: the granted ones, and those that ended otherwise.
-    #[must_use]
     pub fn waited(&self) -> Millis {
         self.waiting.waited()
     }
 
     /// How many of the waiting requests are notified instead of blocked.
-    #[must_use]
     pub fn notified(&self) -> usize {
         self.waiting.notified()
     }
 
     /// The number of places in line that are kept for tokens whose connections have ended.
-    #[must_use]
     pub fn vacant_places(&self) -> usize {
         self.vacant_places.len()
     }
 
     /// The highest fence issued or seen, for the RDB file; 0 if there was none.
-    #[must_use]
     pub fn last_fence(&self) -> u64 {
         self.fences.last()
     }

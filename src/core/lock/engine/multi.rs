@@ -16,7 +16,6 @@ use crate::core::lock::waiter::QueueId;
 use crate::core::time::Now;
 
 /// All `keys` of the database `db` in order, each once.
-#[must_use]
 pub fn in_order<'k>(db: i32, keys: &[&'k [u8]]) -> Vec<KeyRef<'k>> {
     let keys: BTreeSet<&[u8]> = keys.iter().copied().collect();
     keys.into_iter().map(|key| KeyRef { db, key }).collect()

@@ -60,7 +60,6 @@ impl Engine {
     /// The view of the key `at`, which holds `lock`, at `now`; `None` if it has neither holders nor waiters.
     ///
     /// Changes nothing: a hold that has ended but is not removed yet is not shown. O(n) in the holds.
-    #[must_use]
     pub fn info(&self, now: Now, at: KeyRef<'_>, lock: Option<&Lock>) -> Option<LockView> {
         let holds = lock.into_iter().flat_map(|lock| lock.holds().map(move |hold| (lock, hold)));
         let live: Vec<(&Lock, Mode, HoldRef<'_>)> = holds

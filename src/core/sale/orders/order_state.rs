@@ -24,7 +24,6 @@ impl State {
     pub const ALL: [Self; 5] = [Self::Held, Self::Sold, Self::Cancelled, Self::Expired, Self::Waiting];
 
     /// The word of the reply.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Held => "held",
