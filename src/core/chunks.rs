@@ -58,11 +58,6 @@ impl<T> Chunks<T> {
         self.0.truncate(1);
         self.0.iter_mut().for_each(Vec::clear);
     }
-
-    #[cfg(test)]
-    pub fn chunks(&self) -> usize {
-        self.0.len()
-    }
 }
 
 /// The number of the chunk of an item, and its place there.
@@ -83,10 +78,10 @@ mod tests {
             list.push(number);
         }
         assert!((0..700).all(|number| list.get(number) == Some(&number)) && list.get(700).is_none());
-        assert_eq!(list.chunks(), 3);
+        assert_eq!(list.0.len(), 3);
         for number in (0..700).rev() {
             assert_eq!((list.pop(), list.len()), (Some(number), number));
         }
-        assert_eq!((list.pop(), list.chunks()), (None, 1));
+        assert_eq!((list.pop(), list.0.len()), (None, 1));
     }
 }

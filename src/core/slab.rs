@@ -95,10 +95,6 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// The bytes of a slot.
-    #[cfg(test)]
-    pub const SLOT: usize = size_of::<Slot<T>>();
-
     /// The number of values.
     pub fn len(&self) -> usize {
         self.len
@@ -235,6 +231,12 @@ impl<T> Slab<T> {
 /// The number of a slot, from its chunk and its place there.
 fn joined(chunk: usize, within: usize) -> Option<u32> {
     u32::try_from(chunk.checked_mul(CHUNK)?.checked_add(within)?).ok()
+}
+
+#[cfg(test)]
+impl<T> Slab<T> {
+    /// The bytes of a slot.
+    pub const SLOT: usize = size_of::<Slot<T>>();
 }
 
 #[cfg(test)]

@@ -113,16 +113,6 @@ impl Rare {
 }
 
 impl HoldNotes {
-    #[cfg(test)]
-    pub(super) fn is_empty(&self) -> bool {
-        self.notes.is_empty()
-            && self.by_client.is_empty()
-            && self.grants.is_empty()
-            && self.unacked.is_empty()
-            && self.ended.is_empty()
-            && self.revoked.is_empty()
-    }
-
     /// The noted holds of the lock at `entry`.
     fn at(&self, entry: DeadlineId) -> impl Iterator<Item = (HoldId, &HoldNote)> {
         self.notes.range((entry, Fence(0))..=(entry, Fence(u64::MAX))).map(|(hold, note)| (*hold, note))
@@ -320,5 +310,17 @@ impl HoldNotes {
             }
         }
         self.take_before(hold);
+    }
+}
+
+#[cfg(test)]
+impl HoldNotes {
+    pub(super) fn is_empty(&self) -> bool {
+        self.notes.is_empty()
+            && self.by_client.is_empty()
+            && self.grants.is_empty()
+            && self.unacked.is_empty()
+            && self.ended.is_empty()
+            && self.revoked.is_empty()
     }
 }

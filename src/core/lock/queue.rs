@@ -111,20 +111,6 @@ fn with_queues(of_token: u64, queues: &[QueueId]) -> u64 {
 }
 
 impl Waiting {
-    #[cfg(test)]
-    pub(super) fn is_blank(&self) -> bool {
-        self.waiters.is_empty()
-            && self.queues.is_empty()
-            && self.by_key.is_empty()
-            && [&self.by_request, &self.by_place, &self.by_obstacle, &self.by_token]
-                .iter()
-                .all(|index| index.0.is_empty())
-            && self.retired.is_empty()
-            && self.by_client.is_empty()
-            && self.by_end.is_empty()
-            && self.notified == 0
-    }
-
     /// The number of waiting requests.
     pub(super) fn len(&self) -> usize {
         self.waiters.len()
@@ -381,5 +367,21 @@ impl Waiting {
         self.notified = self.notified.saturating_add(usize::from(notified));
         headed.retain(|queue| self.head(*queue) != Some(id));
         Joined { id, longest, replaced, headed }
+    }
+}
+
+#[cfg(test)]
+impl Waiting {
+    pub(super) fn is_blank(&self) -> bool {
+        self.waiters.is_empty()
+            && self.queues.is_empty()
+            && self.by_key.is_empty()
+            && [&self.by_request, &self.by_place, &self.by_obstacle, &self.by_token]
+                .iter()
+                .all(|index| index.0.is_empty())
+            && self.retired.is_empty()
+            && self.by_client.is_empty()
+            && self.by_end.is_empty()
+            && self.notified == 0
     }
 }

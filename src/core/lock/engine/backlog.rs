@@ -59,11 +59,6 @@ pub(super) enum Retry {
 }
 
 impl Backlog {
-    #[cfg(test)]
-    pub(super) fn is_empty(&self) -> bool {
-        self.endings.is_empty() && self.queues.is_empty() && self.put_off.is_empty()
-    }
-
     /// Whether this node serves no key.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.end().is_some()
@@ -84,5 +79,12 @@ impl Backlog {
                 Retry::Lease(entry) => deadlines.reschedule(entry, now.ms),
             }
         }
+    }
+}
+
+#[cfg(test)]
+impl Backlog {
+    pub(super) fn is_empty(&self) -> bool {
+        self.endings.is_empty() && self.queues.is_empty() && self.put_off.is_empty()
     }
 }
