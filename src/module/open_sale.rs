@@ -121,7 +121,7 @@ impl<'c> OpenSale<'c> {
         let seq = texts.0.format(sale.seq().saturating_add(1).saturating_add(events_before)).as_bytes();
         let units = texts.1.format(event.units).as_bytes();
         let deadline = texts.2.format(event.deadline.map_or(-1, |time| time.0)).as_bytes();
-        let event = event.kind.word().as_bytes();
+        let event = event.kind.as_bytes();
         serves(self.key.ctx(), at.name.bytes(), &stream.key)?;
         let fields: [Field<'_>; 7] = [
             (b"seq", seq),

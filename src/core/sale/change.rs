@@ -113,54 +113,17 @@ pub struct NewOrder<'a> {
     pub reference: IdText<'a>,
 }
 
-/// The kind of a change, for the stream of events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventKind {
-    /// Units were taken.
-    Ok,
-    /// An order joined the waitlist.
-    Wait,
-    /// A hold became a sale.
-    Confirm,
-    /// An order gave its units back, or left the waitlist.
-    Cancel,
-    /// An order gave some of its units back.
-    Keep,
-    /// A hold expired.
-    Expire,
-    /// A hold's deadline moved. Only where the events tell deadlines.
-    Extend,
-    /// The total changed.
-    Adjust,
-}
-
-impl EventKind {
-    /// The word in the stream.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Wait => "wait",
-            Self::Confirm => "confirm",
-            Self::Cancel => "cancel",
-            Self::Keep => "keep",
-            Self::Expire => "expire",
-            Self::Extend => "extend",
-            Self::Adjust => "adjust",
-        }
-    }
-}
-
 /// The entry of the stream that a change makes; its `seq` is the sale's plus one, plus two, and so on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// What happened.
-    pub kind: EventKind,
-    /// To which order; empty for [`EventKind::Adjust`].
+    /// What happened, as the stream says it: `ok`, `wait`, `confirm`, `keep`, `cancel`, `expire`, `extend` or `adjust`.
+    pub kind: &'static str,
+    /// To which order; empty for `adjust`.
     pub id: IdText<'a>,
-    /// How many units were taken, waited for, confirmed, kept, given back or held on; for [`EventKind::Adjust`] how many were added, which
-    /// can be below zero.
+    /// How many units were taken, waited for, confirmed, kept, given back or held on; for `adjust` how many were added, which can be below
+    /// zero.
     pub units: i64,
-    /// The buyer they count against; empty for [`EventKind::Adjust`].
+    /// The buyer they count against; empty for `adjust`.
     pub buyer: IdText<'a>,
     /// The order's reference; empty: none.
     pub reference: IdText<'a>,

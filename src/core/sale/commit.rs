@@ -1,6 +1,6 @@
 //! Making a change true. Nothing is decided here, no clock is read, and whatever does not fit changes nothing.
 
-use super::change::{Change, Event, EventKind, InvalidChange, NewOrder};
+use super::change::{Change, Event, InvalidChange, NewOrder};
 use super::orders::record::{BuyerRef, Record, State, Ticket};
 use super::{Sale, reference};
 use crate::core::id::IdText;
@@ -155,19 +155,19 @@ impl Sale {
     /// All changes of a decision can be asked for before any is committed.
     pub fn event<'a>(&'a self, change: &'a Change<'_>) -> Option<Event<'a>> {
         match change {
-            Change::Take { order, deadline } => Some(event_of_new(EventKind::Ok, order, *deadline)),
-            Change::Wait { order, hold: _ } => Some(event_of_new(EventKind::Wait, order, None)),
-            Change::Serve { id, deadline } => self.event_of(EventKind::Ok, id, None, *deadline),
+            Change::Take { order, deadline } => Some(event_of_new("ok", order, *deadline)),
+            Change::Wait { order, hold: _ } => Some(event_of_new("wait", order, None)),
+            Change::Serve { id, deadline } => self.event_of("ok", id, None, *deadline),
             Change::Adjust { delta, .. } if *delta != 0 => Some(event_of_adjusting(*delta)),
-            Change::Confirm { id, units } => self.event_of(EventKind::Confirm, id, *units, None),
+            Change::Confirm { id, units } => self.event_of("confirm", id, *units, None),
             Change::Keep { id, units } => {
                 let held = self.order_of(id).filter(|(_, order)| order.state == State::Held);
-                self.event_of(EventKind::Keep, id, Some(*units), held.map(|(_, order)| order.deadline))
+                self.event_of("keep", id, Some(*units), held.map(|(_, order)| order.deadline))
             }
-            Change::Cancel { id } => self.event_of(EventKind::Cancel, id, None, None),
-            Change::Expire { id } => self.event_of(EventKind::Expire, id, None, None),
+            Change::Cancel { id } => self.event_of("cancel", id, None, None),
+            Change::Expire { id } => self.event_of("expire", id, None, None),
             Change::Extend { id, deadline } if self.terms.tells_deadlines() => {
-                self.event_of(EventKind::Extend, id, None, Some(*deadline))
+                self.event_of("extend", id, None, Some(*deadline))
             }
             Change::Adjust { .. }
             | Change::Extend { .. }
@@ -180,7 +180,7 @@ impl Sale {
     /// The event of an order that is there, about these `units` or all of its own.
     fn event_of<'a>(
         &'a self,
-        kind: EventKind,
+        kind: &'static str,
         id: &'a [u8],
         units: Option<u64>,
         deadline: Option<UnixMs>,
@@ -283,7 +283,7 @@ fn record_of<'a>(order: &'a NewOrder<'_>) -> Result<(Record<'a>, PackedId<'a>), 
 }
 
 /// The event of an order that begins.
-fn event_of_new<'a>(kind: EventKind, order: &'a NewOrder<'_>, deadline: Option<UnixMs>) -> Event<'a> {
+fn event_of_new<'a>(kind: &'static str, order: &'a NewOrder<'_>, deadline: Option<UnixMs>) -> Event<'a> {
     let NewOrder { id, units, buyer, reference } = order;
     let [id, buyer, reference] = [id, buyer.as_ref().unwrap_or(id), reference].map(|text| IdText::from(&**text));
     Event { kind, id, units: units.cast_signed(), buyer, reference, deadline }
@@ -291,7 +291,7 @@ fn event_of_new<'a>(kind: EventKind, order: &'a NewOrder<'_>, deadline: Option<U
 
 fn event_of_adjusting(delta: i64) -> Event<'static> {
     let (id, buyer, reference) = (IdText::NONE, IdText::NONE, IdText::NONE);
-    Event { kind: EventKind::Adjust, id, units: delta, buyer, reference, deadline: None }
+    Event { kind: "adjust", id, units: delta, buyer, reference, deadline: None }
 }
 
 fn count(counter: &mut u64) {

@@ -41,7 +41,7 @@ mod tests;
 pub use adjust::AdjustError;
 pub use answer::{Answer, Changes, Decision, Status};
 pub use budget::Budget;
-pub use change::{Change, Event, EventKind, InvalidChange, NewOrder};
+pub use change::{Change, Event, InvalidChange, NewOrder};
 pub use confirm::KeepError;
 pub use loading::Loading;
 pub use orders::record::State;

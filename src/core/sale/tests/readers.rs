@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::model::Model;
 use super::rebuilt::{self, Rebuilt};
-use crate::core::sale::{Change, Event, EventKind, Sale, State, Terms};
+use crate::core::sale::{Change, Event, Sale, State, Terms};
 use crate::core::time::UnixMs;
 
 /// A reader that knows the units of every order, which any stream tells; and where the stream tells deadlines, a reader that knows everything.
@@ -32,27 +32,28 @@ impl Readers {
         if let Some(rebuilt) = &mut self.rebuilt {
             rebuilt.read(&entry(self.seq, &event));
         }
-        if event.kind == EventKind::Wait {
+        if event.kind == "wait" {
             self.waiting.insert(event.id.to_vec(), event.units);
             return;
         }
         if let Some(wanted) = self.waiting.remove(&*event.id) {
-            assert!(event.units == wanted && matches!(event.kind, EventKind::Ok | EventKind::Cancel), "{event:?}");
-            if event.kind == EventKind::Cancel {
+            assert!(event.units == wanted && matches!(event.kind, "ok" | "cancel"), "{event:?}");
+            if event.kind == "cancel" {
                 return;
             }
         }
         let now = match event.kind {
-            EventKind::Ok | EventKind::Confirm | EventKind::Keep | EventKind::Extend => event.units,
-            EventKind::Cancel | EventKind::Expire | EventKind::Wait => 0,
-            EventKind::Adjust => {
+            "ok" | "confirm" | "keep" | "extend" => event.units,
+            "cancel" | "expire" | "wait" => 0,
+            "adjust" => {
                 self.total += event.units;
                 return;
             }
+            other => panic!("{other}"),
         };
         let before = self.units.insert(event.id.to_vec(), now).unwrap_or(0);
-        assert!(event.kind != EventKind::Keep || event.units < before, "{event:?} is of {before} units");
-        let had = matches!(event.kind, EventKind::Cancel | EventKind::Expire | EventKind::Extend);
+        assert!(event.kind != "keep" || event.units < before, "{event:?} is of {before} units");
+        let had = matches!(event.kind, "cancel" | "expire" | "extend");
         assert!(!had || before == event.units, "{event:?} is of {before} units");
     }
 
@@ -91,7 +92,7 @@ fn entry(seq: u64, event: &Event<'_>) -> rebuilt::Event {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     rebuilt::Event {
         seq,
-        event: event.kind.word().to_owned(),
+        event: event.kind.to_owned(),
         id: text(&event.id),
         units: event.units,
         buyer: text(&event.buyer),
