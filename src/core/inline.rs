@@ -3,7 +3,7 @@
 use super::invariant::Known;
 
 /// A text of up to `N` bytes, at most 255. Two are equal exactly if their texts are; the order is by length first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Inline<const N: usize> {
     len: u8,
     /// The text, and zeros behind it.

@@ -1,6 +1,5 @@
 //! The location of a value: a database and a key.
 
-use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -16,10 +15,12 @@ pub struct KeyRef<'a> {
 }
 
 /// A key in a database, owned, in 24 bytes. A name of up to [`SHORT`] bytes needs no allocation.
-#[derive(Clone)]
+///
+/// Every key has one form only, so two are equal exactly if their forms are. The order of the forms is not that of [`KeyRef`].
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyBuf(Form);
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Form {
     Short { db: i32, key: Inline<SHORT> },
     Long { db: i32, key: Box<[u8]> },
@@ -64,32 +65,6 @@ impl KeyBuf {
         } else if *db == other {
             *db = one;
         }
-    }
-}
-
-impl PartialEq for KeyBuf {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_key() == other.as_key()
-    }
-}
-
-impl Eq for KeyBuf {}
-
-impl PartialOrd for KeyBuf {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for KeyBuf {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.as_key().cmp(&other.as_key())
-    }
-}
-
-impl Hash for KeyBuf {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.as_key().hash(state);
     }
 }
 

@@ -61,7 +61,7 @@ impl Engine {
         let waiter = self.waiting.waiter(id).filter(|_| self.settings.place_grace.0 > 0)?;
         let queues = waiter.scope.queues().iter().filter_map(|queue| self.waiting.queue(*queue));
         let mut keys: SmallVec<[Arc<KeyBuf>; 1]> = queues.map(|queue| queue.key.clone()).collect();
-        keys.sort_unstable();
+        keys.sort_unstable_by(|one, other| one.as_key().cmp(&other.as_key()));
         let (token, mode) = (waiter.request.token.clone(), waiter.request.mode.mode());
         Some(Place { token, keys, mode, ticket: waiter.ticket })
     }
