@@ -18,26 +18,12 @@ use crate::core::time::UnixMs;
 /// The version that is written. All versions up to it can be read.
 const VERSION: u8 = 1;
 
-impl Mode {
-    fn code(self) -> u8 {
-        match self {
-            Self::Exclusive => 0,
-            Self::Shared => 1,
-            Self::Limit => 2,
-        }
-    }
-
-    fn from_code(code: u8) -> Option<Self> {
-        [Self::Exclusive, Self::Shared, Self::Limit].into_iter().find(|mode| mode.code() == code)
-    }
-}
-
 impl Lock {
     /// The lock as bytes. O(n) in its holds.
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Vec::new();
         writer.push(VERSION);
-        writer.push(self.mode().code());
+        writer.push(self.mode() as u8);
         writer.number(u64::try_from(self.len()).unwrap_or(u64::MAX));
         let mut last = 0;
         for hold in self.holds() {
@@ -53,7 +39,9 @@ impl Lock {
     /// [`Corrupt`] for any other bytes. Allocates at most one hold for each hold in the bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self, Corrupt> {
         let (mut reader, _) = Reader::versioned(bytes, VERSION)?;
-        let mode = Mode::from_code(reader.byte()?).ok_or(Corrupt::Invalid)?;
+        let code = reader.byte()?;
+        let modes = [Mode::Exclusive, Mode::Shared, Mode::Limit];
+        let mode = modes.into_iter().find(|mode| *mode as u8 == code).ok_or(Corrupt::Invalid)?;
         let count = reader.number()?;
         if count == 0 || (mode == Mode::Exclusive && count > 1) {
             return Err(Corrupt::Invalid);
@@ -75,7 +63,7 @@ impl Lock {
     pub fn digest(&self) -> impl Iterator<Item = Vec<u8>> {
         self.holds().map(|hold| {
             let mut writer = Vec::new();
-            writer.push(self.mode().code());
+            writer.push(self.mode() as u8);
             write_hold(&mut writer, self.mode(), hold, hold.fence.0);
             writer
         })

@@ -24,15 +24,15 @@ impl WaiterId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(NonZeroU64);
 
-/// How the holds of a lock share it.
+/// How the holds of a lock share it. Files have these numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
     /// One hold.
-    Exclusive,
+    Exclusive = 0,
     /// Any number of holds.
-    Shared,
+    Shared = 1,
     /// A counting semaphore: each hold is a permit and states how many permits there may be.
-    Limit,
+    Limit = 2,
 }
 
 /// The mode that a request asks for.

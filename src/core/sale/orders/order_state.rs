@@ -4,19 +4,20 @@
 pub(super) const STATE: u8 = 0b1000_0011;
 pub(super) const WAITING: u8 = 0b1000_0000;
 
-/// The state of an order.
+/// The state of an order, with its bits in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
 pub enum State {
     /// Reserved until its deadline.
-    Held,
+    Held = 0,
     /// Bought.
-    Sold,
+    Sold = 1,
     /// Given back by the caller.
-    Cancelled,
+    Cancelled = 2,
     /// Given back by itself, at its deadline.
-    Expired,
+    Expired = 3,
     /// On the waitlist: it has nothing yet.
-    Waiting,
+    Waiting = WAITING,
 }
 
 impl State {
@@ -34,18 +35,9 @@ impl State {
         }
     }
 
-    pub(super) const fn code(self) -> u8 {
-        match self {
-            Self::Held => 0,
-            Self::Sold => 1,
-            Self::Cancelled => 2,
-            Self::Expired => 3,
-            Self::Waiting => WAITING,
-        }
-    }
-
-    pub(super) fn of_code(code: u8) -> Self {
-        match code & STATE {
+    /// The state in the first byte of a record.
+    pub(super) fn of(flags: u8) -> Self {
+        match flags & STATE {
             0 => Self::Held,
             1 => Self::Sold,
             2 => Self::Cancelled,
@@ -60,9 +52,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_codes_of_states() {
+    fn words_and_bits_of_states() {
         for state in State::ALL {
-            assert_eq!(State::of_code(state.code()), state);
+            assert_eq!(State::of(state as u8), state);
         }
         assert_eq!(State::ALL.map(State::word), ["held", "sold", "cancelled", "expired", "waiting"]);
     }

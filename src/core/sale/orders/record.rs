@@ -101,7 +101,7 @@ impl<'a> Record<'a> {
         id: impl Fn(&mut Reader<'a>) -> Result<PackedId<'a>, Corrupt>,
     ) -> Result<Self, Corrupt> {
         let flags = reader.byte()?;
-        let state = State::of_code(flags & STATE);
+        let state = State::of(flags);
         let own = id(reader)?;
         let units = if flags & MANY == 0 { 1 } else { reader.number()? };
         let deadline = if state == State::Held { base.0.wrapping_add(reader.signed()?) } else { 0 };
@@ -126,7 +126,7 @@ impl<'a> Record<'a> {
         let many = if self.units == 1 { 0 } else { MANY };
         let reference = if self.reference.is_some() { REFERENCE } else { 0 };
         let refused = if self.refused { REFUSED } else { 0 };
-        self.state.code() | many | buyer | reference | refused
+        self.state as u8 | many | buyer | reference | refused
     }
 
     /// Appends the order.
@@ -213,7 +213,7 @@ impl HoldPart {
     pub fn read(bytes: &[u8], base: UnixMs) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         let flags = reader.byte().ok()?;
-        if flags & STATE != State::Held.code() {
+        if flags & STATE != State::Held as u8 {
             return None;
         }
         PackedId::skip(&mut reader)?;
@@ -241,7 +241,7 @@ impl Layout for OrderLayout {
         if flags & MANY != 0 {
             reader.skip_number()?;
         }
-        if flags & STATE == State::Held.code() {
+        if flags & STATE == State::Held as u8 {
             reader.skip_number()?;
         }
         if flags & WAITING != 0 {
