@@ -1,6 +1,7 @@
 //! The section of `INFO lockstock`.
 
 use std::ffi::CStr;
+use std::sync::atomic::Ordering;
 
 use crate::core::invariant;
 use crate::module::sale_counts;
@@ -39,8 +40,8 @@ fn of_state(section: &mut Section, state: &State) {
     section.field(c"lock_lapses", stats.expirations);
     section.field(c"lock_guards", stats.guards);
     section.field(c"lock_guards_refused", stats.guards_refused);
-    section.field(c"sales", sale_counts::sales());
-    section.field(c"orders", sale_counts::orders());
+    section.field(c"sales", sale_counts::SALES.load(Ordering::Relaxed));
+    section.field(c"orders", sale_counts::ORDERS.load(Ordering::Relaxed));
     for (status, answered) in sale_counts::answers() {
         section.field(&c_text(&format!("stock_{}", status.word().to_ascii_lowercase())), answered);
     }

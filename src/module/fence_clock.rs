@@ -2,6 +2,8 @@
 //!
 //! A fence must not repeat after a restart. Fences follow the wall clock, so usually nothing needs to be saved for that.
 
+use std::sync::atomic::Ordering;
+
 use crate::core::fence::Fence;
 use crate::module::{sale_counts, state};
 use crate::server::clock;
@@ -14,13 +16,9 @@ use crate::server::datatype::AofOut;
 /// because the clock was set back and the counter must not be lost.
 pub fn to_save() -> Vec<u8> {
     let now = clock::now();
-    let last =
-        state::enter_as_is(|state| (state.locks.last_fence(), state.locks.locks() > 0 || sale_counts::sales() > 0))
-            .unwrap_or_default();
-    match last {
-        (last, locks) if last > 0 && (locks || last >= now.us) => last.to_le_bytes().to_vec(),
-        _ => Vec::new(),
-    }
+    let (last, locks) = state::enter_as_is(|state| (state.locks.last_fence(), state.locks.locks())).unwrap_or_default();
+    let is_needed = locks > 0 || sale_counts::SALES.load(Ordering::Relaxed) > 0;
+    if last > 0 && (is_needed || last >= now.us) { last.to_le_bytes().to_vec() } else { Vec::new() }
 }
 
 /// The fence clock, if it is ahead of the wall clock: then a file without it would let old fences repeat.

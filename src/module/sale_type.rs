@@ -42,7 +42,7 @@ static VALUES: AtomicU64 = AtomicU64::new(0);
 impl SaleValue {
     /// A value that is not registered.
     pub fn new(sale: Sale) -> Self {
-        sale_counts::sale_began();
+        sale_counts::SALES.fetch_add(1, Ordering::Relaxed);
         let number = VALUES.fetch_add(1, Ordering::Relaxed);
         let mut value = Self { sale, deadline_id: None, stuck: false, unlinked: None, counted: 0, number };
         value.count_orders();
@@ -67,14 +67,15 @@ impl SaleValue {
     /// Counts the orders added since the last call. Orders are never deleted.
     pub fn count_orders(&mut self) {
         let orders = self.sale.orders();
-        sale_counts::orders_came(orders.saturating_sub(self.counted));
+        sale_counts::ORDERS.fetch_add(orders.saturating_sub(self.counted), Ordering::Relaxed);
         self.counted = orders;
     }
 }
 
 impl Drop for SaleValue {
     fn drop(&mut self) {
-        sale_counts::sale_ended(self.counted);
+        sale_counts::SALES.fetch_sub(1, Ordering::Relaxed);
+        sale_counts::ORDERS.fetch_sub(self.counted, Ordering::Relaxed);
     }
 }
 
