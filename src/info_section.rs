@@ -42,8 +42,8 @@ fn of_state(section: &mut Section, state: &State) {
     section.field(c"lock_guards_refused", stats.guards_refused);
     section.field(c"sales", sale_counts::SALES.load(Ordering::Relaxed));
     section.field(c"orders", sale_counts::ORDERS.load(Ordering::Relaxed));
-    for (status, answered) in sale_counts::answers() {
-        section.field(&c_text(&format!("stock_{}", status.word().to_ascii_lowercase())), answered);
+    for (word, answered) in sale_counts::answers() {
+        section.field(&c_text(&format!("stock_{}", word.to_ascii_lowercase())), answered);
     }
     section.field(c"stock_lapses", state.expirations);
 }

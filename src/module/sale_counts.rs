@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::core::sale::Status;
 
 /// How often each status was returned.
-static ANSWERS: [AtomicU64; Status::ALL.len()] = [const { AtomicU64::new(0) }; Status::ALL.len()];
+static ANSWERS: [AtomicU64; Status::WORDS.len()] = [const { AtomicU64::new(0) }; Status::WORDS.len()];
 /// The number of sales.
 pub static SALES: AtomicU64 = AtomicU64::new(0);
 /// The number of their orders.
@@ -18,7 +18,8 @@ pub fn answered(status: Status) {
     }
 }
 
-/// How often each status was returned.
-pub fn answers() -> impl Iterator<Item = (Status, u64)> {
-    Status::ALL.into_iter().zip(ANSWERS.iter().map(|count| count.load(Ordering::Relaxed)))
+/// The word of each status, and how often it was returned.
+pub fn answers() -> impl Iterator<Item = (&'static str, u64)> {
+    let words = Status::WORDS.into_iter().map(|(_, word)| word);
+    words.zip(ANSWERS.iter().map(|count| count.load(Ordering::Relaxed)))
 }

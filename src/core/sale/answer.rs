@@ -38,40 +38,26 @@ pub enum Status {
 }
 
 impl Status {
-    /// Every status, in the order of the contract.
-    pub const ALL: [Self; 13] = [
-        Self::Ok,
-        Self::Duplicate,
-        Self::SoldOut,
-        Self::Insufficient,
-        Self::Limit,
-        Self::NotStarted,
-        Self::Ended,
-        Self::Expired,
-        Self::Cancelled,
-        Self::Queued,
-        Self::Skipped,
-        Self::NoOrder,
-        Self::NoStock,
+    /// Every status with its word in the reply, in the order of the contract, which is that of the variants.
+    pub const WORDS: [(Self, &'static str); 13] = [
+        (Self::Ok, "OK"),
+        (Self::Duplicate, "DUPLICATE"),
+        (Self::SoldOut, "SOLDOUT"),
+        (Self::Insufficient, "INSUFFICIENT"),
+        (Self::Limit, "LIMIT"),
+        (Self::NotStarted, "NOTSTARTED"),
+        (Self::Ended, "ENDED"),
+        (Self::Expired, "EXPIRED"),
+        (Self::Cancelled, "CANCELLED"),
+        (Self::Queued, "QUEUED"),
+        (Self::Skipped, "SKIPPED"),
+        (Self::NoOrder, "NOORDER"),
+        (Self::NoStock, "NOSTOCK"),
     ];
 
     /// The word of the reply.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "OK",
-            Self::Duplicate => "DUPLICATE",
-            Self::SoldOut => "SOLDOUT",
-            Self::Insufficient => "INSUFFICIENT",
-            Self::Limit => "LIMIT",
-            Self::NotStarted => "NOTSTARTED",
-            Self::Ended => "ENDED",
-            Self::Expired => "EXPIRED",
-            Self::Cancelled => "CANCELLED",
-            Self::Queued => "QUEUED",
-            Self::Skipped => "SKIPPED",
-            Self::NoOrder => "NOORDER",
-            Self::NoStock => "NOSTOCK",
-        }
+        Self::WORDS.get(self as usize).map_or("", |(_, word)| *word)
     }
 }
 

@@ -145,8 +145,9 @@ fn buying_again_and_again_leaves_nothing_behind() {
 #[test]
 fn a_missing_sale_is_never_an_empty_one() {
     assert_eq!(row(&Answer::NO_STOCK), says(Status::NoStock, 0, 0, -1));
-    let words = Status::ALL.map(Status::word).join(" ");
+    let words = Status::WORDS.map(|(status, _)| status.word()).join(" ");
     let contract =
         "OK DUPLICATE SOLDOUT INSUFFICIENT LIMIT NOTSTARTED ENDED EXPIRED CANCELLED QUEUED SKIPPED NOORDER NOSTOCK";
     assert_eq!(words, contract);
+    assert!(Status::WORDS.iter().enumerate().all(|(number, (status, _))| *status as usize == number));
 }
