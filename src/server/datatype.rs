@@ -4,7 +4,6 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::fmt;
-use std::ops::Deref;
 use std::ptr;
 use std::slice;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -72,12 +71,6 @@ pub struct RdbOut(*mut RawIo);
 /// Reads a value. After the first error it returns nothing more.
 pub struct RdbIn(*mut RawIo);
 
-/// A string that was read, in the server's own buffer.
-pub struct LoadedBytes {
-    buffer: *mut u8,
-    len: usize,
-}
-
 /// Writes the commands of an AOF rewrite for one key.
 pub struct AofOut<'a> {
     io: *mut RawIo,
@@ -116,7 +109,7 @@ impl RdbIn {
     }
 
     /// Reads a string.
-    pub fn bytes(&mut self) -> Result<LoadedBytes, String> {
+    pub fn bytes(&mut self) -> Result<Vec<u8>, String> {
         let mut len = 0;
         // SAFETY: the server's handle is valid for the length of the callback that made `self`. The server returns null, or a buffer of
         // `len` bytes that is ours to free.
@@ -124,7 +117,12 @@ impl RdbIn {
         if buffer.is_null() {
             return Err("a string is missing".into());
         }
-        let bytes = LoadedBytes { buffer: buffer.cast(), len };
+        // SAFETY: the buffer is `len` bytes long and not null, came from the server's allocator, and is not used after it is freed.
+        let bytes = unsafe {
+            let bytes = slice::from_raw_parts(buffer.cast::<u8>(), len).to_vec();
+            api::free(buffer.cast());
+            bytes
+        };
         self.whole().map(|()| bytes)
     }
 
@@ -142,22 +140,6 @@ impl RdbIn {
     fn whole(&self) -> Result<(), String> {
         // SAFETY: as above.
         if unsafe { api::is_io_error(self.0) } == 0 { Ok(()) } else { Err("the data ends early".into()) }
-    }
-}
-
-impl Deref for LoadedBytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        // SAFETY: the buffer is `len` bytes long, not null, and nobody else's until it is dropped.
-        unsafe { slice::from_raw_parts(self.buffer, self.len) }
-    }
-}
-
-impl Drop for LoadedBytes {
-    fn drop(&mut self) {
-        // SAFETY: the buffer came from the server's allocator and is not used any more.
-        unsafe { api::free(self.buffer.cast()) };
     }
 }
 
