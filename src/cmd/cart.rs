@@ -3,7 +3,7 @@
 use super::stock_reply;
 use super::{Arg, Args, Ctx, Error, clock};
 use crate::config;
-use crate::core::sale::{Answer, Budget, Decision, Sale, Status};
+use crate::core::sale::{Answer, Budget, Decision, KeepError, Sale, Status};
 use crate::core::time::UnixMs;
 use crate::module::sale_calls::{self, Rule};
 
@@ -20,11 +20,11 @@ pub fn decide_held<'w>(
     ctx: &mut Ctx<'_>,
     args: Args<'w>,
     rule: impl Fn(UnixMs, &'w [u8]) -> Rule<'w>,
-    decide: impl Fn(UnixMs, Budget, &'w [u8], &Sale) -> Decision<'w>,
+    decide: impl Fn(UnixMs, Budget, &'w [u8], &Sale) -> Result<Decision<'w>, KeepError>,
 ) -> Result<(), Error> {
     let (id, keys) = parse(args)?;
     let now = clock::now().ms;
-    let decide = |_, budget, sale: &Sale| Ok(decide(now, budget, id, sale));
+    let decide = |_, budget, sale: &Sale| Ok(decide(now, budget, id, sale)?);
     let (status, answers) = sale_calls::decide(ctx, keys.into_iter(), rule(now, id), None, decide)?;
     reply(ctx, status, &answers);
     Ok(())

@@ -38,9 +38,6 @@ impl Command for StockCancel {
         let (key, id, keep) = keep::parse(args)?;
         let id_text = IdText::from(id);
         let said = keep.map_or(Change::Cancel { id: id_text.clone() }, |units| Change::Keep { id: id_text, units });
-        stock_reply::decide(ctx, key, Some(&said), |budget, sale| {
-            let now = clock::now().ms;
-            Ok(keep.map_or_else(|| sale.cancel(now, budget, id), |keep| sale.cancel_keeping(now, id, keep)))
-        })
+        stock_reply::decide(ctx, key, Some(&said), |budget, sale| Ok(sale.cancel(clock::now().ms, budget, id, keep)))
     }
 }

@@ -40,8 +40,7 @@ impl Command for StockConfirm {
         let (key, id, keep) = keep::parse(args)?;
         let said = Change::Confirm { id: IdText::from(id), units: keep };
         stock_reply::decide(ctx, key, Some(&said), |budget, sale| {
-            let now = clock::now().ms;
-            Ok(keep.map_or_else(|| Ok(sale.confirm(now, budget, id)), |keep| sale.confirm_keeping(now, id, keep))?)
+            Ok(sale.confirm(clock::now().ms, budget, id, keep)?)
         })
     }
 }

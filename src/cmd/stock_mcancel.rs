@@ -31,6 +31,6 @@ impl Command for StockMcancel {
     type Error = Error;
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
-        cart::decide_held(ctx, args, |_, _| Rule::Each, |now, budget, id, sale| sale.cancel(now, budget, id))
+        cart::decide_held(ctx, args, |_, _| Rule::Each, |now, budget, id, sale| Ok(sale.cancel(now, budget, id, None)))
     }
 }

@@ -31,6 +31,6 @@ impl Command for StockMconfirm {
     type Error = Error;
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
-        cart::decide_held(ctx, args, Rule::AllOrNone, |now, budget, id, sale| sale.confirm(now, budget, id))
+        cart::decide_held(ctx, args, Rule::AllOrNone, |now, budget, id, sale| sale.confirm(now, budget, id, None))
     }
 }

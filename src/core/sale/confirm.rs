@@ -19,42 +19,31 @@ pub struct KeepError {
 }
 
 impl Sale {
-    /// Makes a hold a sale.
+    /// Makes a hold a sale; or makes `keep` of its units a sale, and gives the others back.
     ///
-    /// After the deadline the order takes its units again, if that harms no other order: a late payment is honoured where possible. It is
-    /// refused if the units are gone (`EXPIRED`), or if the buyer has bought so much since that it would pass the limit (`LIMIT`). The shop
-    /// then gives the money back. It may have done so when the same confirmation is delivered again, so a refusal is final: the sale
-    /// remembers it.
-    pub fn confirm<'a>(&self, now: UnixMs, budget: Budget, id: &'a [u8]) -> Decision<'a> {
-        self.settle(now, budget, id, None)
-    }
-
-    /// Makes `keep` units of a hold a sale, and gives the others back. After the deadline the order takes only that many again.
+    /// After the deadline the order takes its units again, or only `keep` of them, if that harms no other order: a late payment is honoured
+    /// where possible. It is refused if the units are gone (`EXPIRED`), or if the buyer has bought so much since that it would pass the
+    /// limit (`LIMIT`). The shop then gives the money back. It may have done so when the same confirmation is delivered again, so a refusal
+    /// is final: the sale remembers it.
     ///
     /// # Errors
     ///
-    /// When the order, which can be confirmed yet, has or had fewer units. Nothing is final then.
-    pub fn confirm_keeping<'a>(&self, now: UnixMs, id: &'a [u8], keep: u64) -> Result<Decision<'a>, KeepError> {
-        let confirmable = |order: &Record<'_>| match order.state_at(self.hold_time(now)) {
-            State::Held => true,
-            State::Expired => !order.refused,
-            State::Sold | State::Cancelled | State::Waiting => false,
-        };
-        match self.order_of(id).filter(|(_, order)| keep > order.units && confirmable(order)) {
-            Some((_, order)) => Err(KeepError { units: order.units }),
-            None => Ok(self.settle(now, Budget::COMMAND, id, Some(keep))),
-        }
-    }
-
-    /// Makes all units of a hold a sale, or only `keep` of them, which are never more.
-    fn settle<'a>(&self, now: UnixMs, budget: Budget, id: &'a [u8], keep: Option<u64>) -> Decision<'a> {
+    /// When the order, which can be confirmed yet, has or had fewer units than `keep`. Nothing is final then.
+    pub fn confirm<'a>(
+        &self,
+        now: UnixMs,
+        budget: Budget,
+        id: &'a [u8],
+        keep: Option<u64>,
+    ) -> Result<Decision<'a>, KeepError> {
         let (mut answer, found) = self.look(now, id);
-        let Some((number, order)) = found else { return answer.unchanged() };
+        let Some((number, order)) = found else { return Ok(answer.unchanged()) };
         let units = keep.unwrap_or(order.units);
         let own = Change::Confirm { id: IdText::from(id), units: keep };
-        match order.state_at(self.hold_time(now)) {
+        Ok(match order.state_at(self.hold_time(now)) {
             State::Sold | State::Cancelled | State::Waiting => answer.unchanged(),
             State::Expired if order.refused => answer.unchanged(),
+            State::Held | State::Expired if units > order.units => return Err(KeepError { units: order.units }),
             State::Held if units < order.units => {
                 answer.deadline = None;
                 self.keep(now, answer, &order, id, units, Some(own))
@@ -67,44 +56,37 @@ impl Sale {
             State::Expired => {
                 let buyer = self.table.buyer_of(&order);
                 if !self.within_limit(now, Some(&buyer), units) {
-                    return self.refuse(now, budget, Answer { status: Status::Limit, ..answer }, id, &order);
+                    return Ok(self.refuse(now, budget, Answer { status: Status::Limit, ..answer }, id, &order));
                 }
                 // While orders wait, the units that remain are for them.
                 let remaining = answer.remaining.checked_sub(units).filter(|_| !self.table.has_line());
-                let Some(remaining) = remaining else { return self.refuse(now, budget, answer, id, &order) };
+                let Some(remaining) = remaining else { return Ok(self.refuse(now, budget, answer, id, &order)) };
                 answer.status = Status::Ok;
                 answer.units = units;
                 answer.remaining = remaining;
                 let due_first = self.needed(now, budget, Some(&(number, order)), Some(&buyer), [units; 2]);
                 Decision { answer, changes: Changes { due_first, ..Changes::only(own) } }
             }
-        }
+        })
     }
 
-    /// Gives the units of a hold or a sale back, once; or has an order leave the waitlist.
-    pub fn cancel<'a>(&self, now: UnixMs, budget: Budget, id: &'a [u8]) -> Decision<'a> {
+    /// Gives the units of a hold or a sale back, once, or all but `keep` of them; or has an order leave the waitlist. An order that waits
+    /// keeps all or nothing.
+    pub fn cancel<'a>(&self, now: UnixMs, budget: Budget, id: &'a [u8], keep: Option<u64>) -> Decision<'a> {
         let (answer, found) = self.look(now, id);
         let Some((number, order)) = found else { return answer.unchanged() };
-        match order.state_at(self.hold_time(now)) {
-            State::Cancelled => answer.with(Status::Duplicate),
-            State::Expired => answer.unchanged(),
-            State::Held | State::Sold | State::Waiting => {
+        match (order.state_at(self.hold_time(now)), keep) {
+            (State::Cancelled, _) => answer.with(Status::Duplicate),
+            (State::Held | State::Sold, Some(keep)) if keep < order.units => {
+                self.keep(now, answer, &order, id, keep, None)
+            }
+            (State::Expired, _) | (_, Some(_)) => answer.unchanged(),
+            (State::Held | State::Sold | State::Waiting, None) => {
                 let serving = self.serving(now).within(budget).without(number);
                 let changes = Changes::only(Change::Cancel { id: IdText::from(id) });
                 let back = answer.units;
                 give_back(back, Answer { units: 0, deadline: None, ..answer }, changes, serving)
             }
-        }
-    }
-
-    /// Leaves a hold or a sale `keep` units and gives the others back. An order that waits goes on waiting.
-    pub fn cancel_keeping<'a>(&self, now: UnixMs, id: &'a [u8], keep: u64) -> Decision<'a> {
-        let (answer, found) = self.look(now, id);
-        let Some((_, order)) = found else { return answer.unchanged() };
-        match order.state_at(self.hold_time(now)) {
-            State::Held | State::Sold if keep < order.units => self.keep(now, answer, &order, id, keep, None),
-            State::Cancelled => answer.with(Status::Duplicate),
-            State::Held | State::Sold | State::Expired | State::Waiting => answer.unchanged(),
         }
     }
 

@@ -9,15 +9,10 @@ use crate::cmd::{
 use crate::core::limits::MAX_UNITS;
 use crate::core::sale::cart::{all_or_none, at_least_one};
 use crate::core::sale::{Answer, Budget, Changes, Decision, Sale, Status};
-use crate::core::time::UnixMs;
 use crate::error::Error;
 use crate::fuzz::keys::{Keys, Primary, Value, place};
 use crate::module::sale_effect::{Effect, Part};
 use crate::server::args::Args;
-
-fn cancel<'a>(sale: &Sale, now: UnixMs, id: &'a [u8], keep: Option<u64>) -> Decision<'a> {
-    keep.map_or_else(|| sale.cancel(now, Budget::COMMAND, id), |n| sale.cancel_keeping(now, id, n))
-}
 
 impl Simulator {
     pub(super) fn stock(&mut self, name: &[u8], args: Args<'_>) -> Result<(), Error> {
@@ -52,7 +47,7 @@ impl Simulator {
             }
             b"CANCEL" => {
                 let (key, id, keep) = keep::parse(args)?;
-                self.decide(key.bytes(), |sale| Ok(cancel(sale, now, id, keep)))?;
+                self.decide(key.bytes(), |sale| Ok(sale.cancel(now, Budget::COMMAND, id, keep)))?;
             }
             b"EXTEND" => {
                 let (key, id, deadline) = stock_extend::parse(args, now)?;
@@ -84,12 +79,12 @@ impl Simulator {
             b"MCONFIRM" => {
                 let (id, keys) = cart::parse(args)?;
                 let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
-                self.decide_all(&keys, id, false, |_, budget, sale| Ok(sale.confirm(now, budget, id)))?;
+                self.decide_all(&keys, id, false, |_, budget, sale| Ok(sale.confirm(now, budget, id, None)?))?;
             }
             b"MCANCEL" => {
                 let (id, keys) = cart::parse(args)?;
                 let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
-                self.decide_all(&keys, id, true, |_, budget, sale| Ok(sale.cancel(now, budget, id)))?;
+                self.decide_all(&keys, id, true, |_, budget, sale| Ok(sale.cancel(now, budget, id, None)))?;
             }
             b"ORDER" => {
                 let (key, id) = args.key_and_ident("id")?;
@@ -135,10 +130,7 @@ impl Simulator {
     /// The outcome of a confirmation stays true.
     fn confirm(&mut self, key: &[u8], id: &[u8], keep: Option<u64>) -> Result<(), Error> {
         let now = self.now.ms;
-        let confirm = |sale: &Sale| match keep {
-            None => Ok(sale.confirm(now, Budget::COMMAND, id)),
-            Some(keep) => Ok(sale.confirm_keeping(now, id, keep)?),
-        };
+        let confirm = |sale: &Sale| Ok(sale.confirm(now, Budget::COMMAND, id, keep)?);
         let told = self.decide(key, confirm)?;
         let again = self.decide(key, confirm)?;
         let expected = told.map(|status| match status {

@@ -73,7 +73,7 @@ fn what_is_skipped_says_what_the_id_has_there_now() {
     let (_, rows) = ask(&mut [&mut one, &mut two], false, takes("ann", 1, 0), "ann");
     assert_eq!(rows, [names(Status::Skipped, 0, 5, -1, "old"), says(Status::SoldOut, 0, 0, -1)]);
     one.order("bob", 2, None, 50, "r");
-    let confirms = |shop: &Shop| shop.sale.confirm(shop.now(), Budget::COMMAND, b"bob");
+    let confirms = |shop: &Shop| shop.sale.confirm(shop.now(), Budget::COMMAND, b"bob", None).unwrap();
     let (status, rows) = ask(&mut [&mut one, &mut two], false, confirms, "bob");
     assert_eq!(
         (status, &rows[..]),
@@ -88,7 +88,7 @@ fn a_late_payment_is_refused_for_good_where_it_was_refused_and_nowhere_else() {
     two.hold("ann", 1, 10);
     (one.now, two.now) = (1_010, 1_010);
     two.take("bob", 1);
-    let confirms = |shop: &Shop| shop.sale.confirm(shop.now(), Budget::COMMAND, b"ann");
+    let confirms = |shop: &Shop| shop.sale.confirm(shop.now(), Budget::COMMAND, b"ann", None).unwrap();
     let (status, rows) = ask(&mut [&mut one, &mut two], false, confirms, "ann");
     assert_eq!(
         (status, &rows[..]),
@@ -105,7 +105,7 @@ fn a_cancellation_of_several_does_what_it_can() {
     one.take("ann", 1);
     one.cancel("ann");
     two.take("ann", 2);
-    let cancels = |shop: &Shop| shop.sale.cancel(shop.now(), Budget::COMMAND, b"ann");
+    let cancels = |shop: &Shop| shop.sale.cancel(shop.now(), Budget::COMMAND, b"ann", None);
     let (status, rows) = ask(&mut [&mut one, &mut three, &mut two], true, cancels, "ann");
     assert_eq!((status, rows[0].0, rows[1].0, rows[2].0), (Status::Ok, Status::Duplicate, Status::NoOrder, Status::Ok));
     let (status, _) = ask(&mut [&mut three, &mut two], true, cancels, "ann");

@@ -123,7 +123,7 @@ fn what_0_1_wrote_is_read_and_written_again_byte_for_byte() {
     let info = sale.info(UnixMs(1_000));
     assert_eq!((info.total, info.held, info.sold, info.orders, info.seq), (1_000, 1, 1, 6, 10));
     // No late payment has been refused yet.
-    assert_eq!(sale.confirm(UnixMs(1_000), Budget::COMMAND, b"bob").answer.status, Status::Ok);
+    assert_eq!(sale.confirm(UnixMs(1_000), Budget::COMMAND, b"bob", None).unwrap().answer.status, Status::Ok);
 }
 
 #[test]

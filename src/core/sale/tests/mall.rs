@@ -63,8 +63,8 @@ impl Cart {
     ) -> Result<Decision<'a>, TakeError> {
         match self {
             Self::Take { .. } => sale.take(now, budget, &self.take(nth, now, id)),
-            Self::Confirm => Ok(sale.confirm(now, budget, id)),
-            Self::Cancel => Ok(sale.cancel(now, budget, id)),
+            Self::Confirm => Ok(sale.confirm(now, budget, id, None).unwrap()),
+            Self::Cancel => Ok(sale.cancel(now, budget, id, None)),
         }
     }
 

@@ -153,7 +153,7 @@ fn serve(sale: &mut Sale, now: UnixMs, times: u64) -> [Duration; 2] {
     for n in first..first + times {
         let id = id(n);
         let start = Instant::now();
-        for change in sale.cancel(now, Budget::COMMAND, id.as_bytes()).changes.iter() {
+        for change in sale.cancel(now, Budget::COMMAND, id.as_bytes(), None).changes.iter() {
             sale.commit(change).unwrap();
         }
         served += start.elapsed();

@@ -3,14 +3,14 @@
 use super::shop::{says, shop};
 use super::world::{digest, reload};
 use crate::core::id::IdText;
-use crate::core::sale::{Change, InvalidChange, KeepError, State, Status};
+use crate::core::sale::{Budget, Change, InvalidChange, KeepError, State, Status};
 
 #[test]
 fn a_hold_is_settled_for_less_in_one_step() {
     let mut shop = shop(5);
     shop.hold("ann", 3, 500);
     assert_eq!(shop.confirm_keeping("ann", 4), Err(KeepError { units: 3 }));
-    let decision = shop.sale.confirm_keeping(shop.now(), b"ann", 1).unwrap();
+    let decision = shop.sale.confirm(shop.now(), Budget::COMMAND, b"ann", Some(1)).unwrap();
     let changes: Vec<_> = decision.changes.iter().collect();
     assert!(
         matches!(changes[..], [Change::Keep { units: 1, .. }, Change::Confirm { units: Some(1), .. }]),

@@ -109,7 +109,10 @@ fn a_late_payment_for_units_that_are_gone_is_expired_for_good() {
     assert_eq!(shop.adjust(1), Ok(2));
     assert_eq!(shop.confirm("ann"), says(Status::Expired, 0, 2, -1), "the shop has given the money back");
     let mut again = reload(&shop.sale);
-    assert!(again.confirm(shop.now(), Budget::COMMAND, b"ann").changes.is_empty(), "and nobody forgets it");
+    assert!(
+        again.confirm(shop.now(), Budget::COMMAND, b"ann", None).unwrap().changes.is_empty(),
+        "and nobody forgets it"
+    );
     assert_eq!(
         again.commit(&Change::Confirm { id: IdText::from(&b"ann"[..]), units: None }),
         Err(InvalidChange::State)

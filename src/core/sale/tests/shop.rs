@@ -96,22 +96,22 @@ impl Shop {
     }
 
     pub fn confirm(&mut self, id: &str) -> Row {
-        let decision = self.sale.confirm(self.now(), Budget::COMMAND, id.as_bytes());
+        let decision = self.sale.confirm(self.now(), Budget::COMMAND, id.as_bytes(), None).unwrap();
         self.does(&decision)
     }
 
     pub fn confirm_keeping(&mut self, id: &str, keep: u64) -> Result<Row, KeepError> {
-        let decision = self.sale.confirm_keeping(self.now(), id.as_bytes(), keep)?;
+        let decision = self.sale.confirm(self.now(), Budget::COMMAND, id.as_bytes(), Some(keep))?;
         Ok(self.does(&decision))
     }
 
     pub fn cancel_keeping(&mut self, id: &str, keep: u64) -> Row {
-        let decision = self.sale.cancel_keeping(self.now(), id.as_bytes(), keep);
+        let decision = self.sale.cancel(self.now(), Budget::COMMAND, id.as_bytes(), Some(keep));
         self.does(&decision)
     }
 
     pub fn cancel(&mut self, id: &str) -> Row {
-        let decision = self.sale.cancel(self.now(), Budget::COMMAND, id.as_bytes());
+        let decision = self.sale.cancel(self.now(), Budget::COMMAND, id.as_bytes(), None);
         self.does(&decision)
     }
 

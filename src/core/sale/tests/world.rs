@@ -171,11 +171,7 @@ impl World {
     }
 
     fn confirm(&mut self, id: &[u8], keep: Option<u64>) -> Changes<'static> {
-        let decided = match keep {
-            None => Ok(self.sale.confirm(self.now, ALL, id)),
-            Some(keep) => self.sale.confirm_keeping(self.now, id, keep),
-        };
-        match decided {
+        match self.sale.confirm(self.now, ALL, id, keep) {
             Ok(decision) => decide(decision, &mut self.model, |model| model.confirm(id, keep).unwrap()),
             Err(refused) => {
                 saw("a confirmation of too many");
@@ -186,11 +182,7 @@ impl World {
     }
 
     fn cancel(&mut self, id: &[u8], keep: Option<u64>) -> Changes<'static> {
-        let decision = match keep {
-            None => self.sale.cancel(self.now, ALL, id),
-            Some(keep) => self.sale.cancel_keeping(self.now, id, keep),
-        };
-        decide(decision, &mut self.model, |model| model.cancel(id, keep))
+        decide(self.sale.cancel(self.now, ALL, id, keep), &mut self.model, |model| model.cancel(id, keep))
     }
 
     /// Does all of it, step by step; or, if the stream refuses, as many steps as it takes.
