@@ -5,8 +5,9 @@ use std::ffi::CStr;
 use crate::core::codec::Corrupt;
 use crate::core::key::KeyRef;
 use crate::core::lock::Lock;
+use crate::module::destroyed::{self, Destroyed};
+use crate::module::fence_clock;
 use crate::module::inbox::{self, Notification};
-use crate::module::{destroyed, fence_clock};
 use crate::server::clock;
 use crate::server::ctx;
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
@@ -76,7 +77,7 @@ impl DataType for Lock {
 
     fn destroyed(&mut self) {
         if let Some(entry) = self.deadline_id().filter(|_| !self.is_unlinked()) {
-            destroyed::LOCKS.add(entry);
+            destroyed::add(Destroyed::Lock(entry));
         }
     }
 

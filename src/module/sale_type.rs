@@ -9,8 +9,9 @@ use crate::core::key::KeyRef;
 use crate::core::sale::{Loading, Sale};
 use crate::core::time::Wakeup;
 use crate::core::unlinked::Unlinked;
+use crate::module::destroyed::{self, Destroyed};
 use crate::module::inbox::{self, Notification};
-use crate::module::{destroyed, fence_clock, sale_counts};
+use crate::module::{fence_clock, sale_counts};
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
 use crate::server::{clock, renames, timer};
 
@@ -177,7 +178,7 @@ impl DataType for SaleValue {
 
     fn destroyed(&mut self) {
         if let Some(entry) = self.deadline_id {
-            destroyed::SALES.add(entry);
+            destroyed::add(Destroyed::Sale(entry));
         }
     }
 }

@@ -9,10 +9,11 @@ use crate::core::lock::{Dismissed, Found, Keyspace, Lock, LockError, WaitResult}
 use crate::core::time::{Millis, Now, Wakeup};
 use crate::error::Error;
 use crate::module::blocked::BLOCKED;
+use crate::module::destroyed::{self, Destroyed};
 use crate::module::lock_session::LockSession;
 use crate::module::sale_type::SaleValue;
 use crate::module::state::{self, State};
-use crate::module::{destroyed, expirations, inbox, repair, sale_type};
+use crate::module::{expirations, inbox, repair, sale_type};
 use crate::server::ctx::{Ctx, is_connected};
 use crate::server::datatype::DataType;
 use crate::server::key::{Content, Shown};
@@ -164,11 +165,11 @@ fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, may: May) -> Wakeup {
 
 /// Closes the entries of locks and sales that were destroyed without an `unlink` callback; returns whether there are more.
 fn forget_destroyed(state: &mut State) -> bool {
-    for entry in destroyed::LOCKS.take(SLICE) {
-        state.locks.destroyed(entry);
-    }
-    for entry in destroyed::SALES.take(SLICE) {
-        state.sales.remove(entry);
+    for gone in destroyed::take(SLICE) {
+        match gone {
+            Destroyed::Lock(entry) => state.locks.destroyed(entry),
+            Destroyed::Sale(entry) => state.sales.remove(entry),
+        }
     }
     destroyed::any()
 }
