@@ -1,5 +1,6 @@
 //! Buyers with more than one order: their names and their sums.
 
+use std::collections::BTreeSet;
 use std::hash::RandomState;
 use std::mem;
 
@@ -22,8 +23,8 @@ pub struct Account {
 /// The entries of buyers that several orders share.
 pub struct Buyers {
     pages: RecordPages<BuyerLayout>,
-    /// The first unused entry. Instead of units, an unused entry has the number of the next unused one plus one; 0: there is none.
-    free: Option<u32>,
+    /// The unused entries.
+    free: BTreeSet<u32>,
     /// An entry is put together here before it goes into its page.
     draft: Vec<u8>,
 }
@@ -84,7 +85,7 @@ impl Account {
 
 impl Buyers {
     pub const fn new() -> Self {
-        Self { pages: RecordPages::new(), free: None, draft: Vec::new() }
+        Self { pages: RecordPages::new(), free: BTreeSet::new(), draft: Vec::new() }
     }
 
     /// A new entry without orders; `None` when there are too many.
@@ -92,22 +93,14 @@ impl Buyers {
         self.draft.truncate(0);
         name.write(&mut self.draft);
         Account::default().write(&mut self.draft);
-        let Some(entry) = self.free else { return self.pages.push(&self.draft) };
-        let next = self.account(entry).known("an unused entry is there")?.units;
-        self.free = next.checked_sub(1).and_then(|next| u32::try_from(next).ok());
+        let Some(entry) = self.free.pop_first() else { return self.pages.push(&self.draft) };
         self.pages.replace(entry, &self.draft);
         Some(entry)
     }
 
     /// Makes an entry unused. No order may name it any more.
     pub fn close(&mut self, entry: u32) {
-        let next = self.free.map_or(0, |next| u64::from(next).saturating_add(1));
-        self.draft.truncate(0);
-        let Some(nobody) = PackedId::new(b"0").known("one byte is an id") else { return };
-        nobody.write(&mut self.draft);
-        Account { units: next, ..Account::default() }.write(&mut self.draft);
-        self.pages.replace(entry, &self.draft);
-        self.free = Some(entry);
+        self.free.insert(entry);
     }
 
     /// Fetches the memory of an entry; see [`RecordPages::fetch`].
@@ -160,7 +153,9 @@ impl Buyers {
 
     /// Heap bytes.
     pub fn memory(&self) -> usize {
-        self.pages.memory().saturating_add(self.draft.capacity())
+        // The nodes of the tree are at least half full.
+        let free = self.free.len().saturating_mul(size_of::<[u32; 2]>());
+        self.pages.memory().saturating_add(free).saturating_add(self.draft.capacity())
     }
 
     /// Allocations to free.
@@ -187,8 +182,8 @@ mod tests {
         for entry in [3, 49, 0] {
             buyers.close(entry);
         }
-        for (n, entry) in [0, 49, 3, 50].into_iter().enumerate() {
-            assert_eq!(buyers.open(&packed(60 + n)), Some(entry), "the last closed first");
+        for (n, entry) in [0, 3, 49, 50].into_iter().enumerate() {
+            assert_eq!(buyers.open(&packed(60 + n)), Some(entry), "the first of them first");
             assert_eq!(buyers.account(entry), Some(Account::default()));
         }
         assert_eq!(buyers.name(0), Some(packed(60)));
