@@ -3,12 +3,17 @@
 //!
 //! The input may be damaged or hostile. The reader trusts nothing, and never allocates memory for an announced length.
 
+use derive_more::Display;
+
 use super::invariant::Known;
 
 /// Why bytes cannot be decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display)]
 pub enum Corrupt {
     /// Written by a newer version, in a format that this version does not know.
+    #[display(
+        "its format {version} is newer than {newest}, the newest this version of lockstock reads; use a newer one"
+    )]
     Newer {
         /// The version in the bytes.
         version: u8,
@@ -16,8 +21,10 @@ pub enum Corrupt {
         newest: u8,
     },
     /// The bytes end too early.
+    #[display("it ends early")]
     Truncated,
     /// The bytes contain an impossible value.
+    #[display("it says what cannot be")]
     Invalid,
 }
 

@@ -2,7 +2,6 @@
 
 use std::ffi::CStr;
 
-use crate::core::codec::Corrupt;
 use crate::core::key::KeyRef;
 use crate::core::lock::Lock;
 use crate::module::destroyed::{self, Destroyed};
@@ -29,7 +28,7 @@ impl DataType for Lock {
     }
 
     fn load(input: &mut RdbIn) -> Result<Self, String> {
-        let lock = Self::decode(&input.bytes()?).map_err(refusal)?;
+        let lock = Self::decode(&input.bytes()?).map_err(|why| why.to_string())?;
         if let Some(newest) = lock.holds().last() {
             // A fence from a file or from the primary was really issued, but a payload can claim anything; that includes `MIGRATE` of a
             // slot. On a writable replica the origin is unknown, but the primary would have refused such a payload too.
@@ -89,16 +88,5 @@ impl DataType for Lock {
 
     fn load_aux(saved: &[u8]) -> Result<(), String> {
         fence_clock::saved(saved)
-    }
-}
-
-/// The log text for a refused payload.
-pub(super) fn refusal(why: Corrupt) -> String {
-    match why {
-        Corrupt::Newer { version, .. } => {
-            format!("its format {version} is newer than this version of lockstock reads; use a newer one")
-        }
-        Corrupt::Truncated => "it ends early".into(),
-        Corrupt::Invalid => "it says what cannot be".into(),
     }
 }

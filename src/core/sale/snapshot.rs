@@ -5,7 +5,9 @@
 //! consistent, too.
 
 use std::collections::BTreeSet;
-use std::{fmt, iter, mem};
+use std::{iter, mem};
+
+use derive_more::{Display, From};
 
 use super::Sale;
 use super::cutoff::Cutoff;
@@ -44,36 +46,21 @@ const DEADLINES: u8 = 32;
 const COUNT: u8 = 64;
 
 /// Why bytes are not a sale.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, From)]
 pub enum CorruptSale {
     /// They are not of the form that is written here.
+    #[from]
+    #[display("{_0}")]
     Bytes(Corrupt),
     /// An id has two orders.
+    #[display("an id has two orders")]
     Repeated,
     /// More units are held and sold than there are.
+    #[display("more is taken than there is")]
     Oversold,
     /// There are more orders or adjustments than a sale can remember.
+    #[display("it has too many orders or adjustments")]
     Full,
-}
-
-impl From<Corrupt> for CorruptSale {
-    fn from(why: Corrupt) -> Self {
-        Self::Bytes(why)
-    }
-}
-
-impl fmt::Display for CorruptSale {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bytes(Corrupt::Newer { version, newest }) => {
-                write!(f, "a sale of version {version}; this lockstock reads up to {newest}")
-            }
-            Self::Bytes(Corrupt::Truncated | Corrupt::Invalid) => f.write_str("a sale whose bytes are malformed"),
-            Self::Repeated => f.write_str("a sale in which an id has two orders"),
-            Self::Oversold => f.write_str("a sale of which more is taken than there is"),
-            Self::Full => f.write_str("a sale with too many orders or adjustments"),
-        }
-    }
 }
 
 impl Sale {

@@ -156,7 +156,7 @@ fn later_versions_are_told_apart_from_junk() {
     let newer = |version| CorruptSale::Bytes(Corrupt::Newer { version, newest: version - 1 });
     assert_eq!(Sale::from_header(&[VERSION + 1, 9, 9]).err(), Some(newer(VERSION + 1)));
     assert_eq!(loaded(&[ADJUSTMENTS + 1]).err(), Some(newer(ADJUSTMENTS + 1)));
-    assert_eq!(newer(3).to_string(), "a sale of version 3; this lockstock reads up to 2");
+    assert!(newer(3).to_string().starts_with("its format 3 is newer than 2, the newest"));
     for (junk, corrupt) in [
         (&[][..], TRUNCATED),
         (&[0], INVALID),
@@ -174,8 +174,8 @@ fn later_versions_are_told_apart_from_junk() {
         (&[VERSION, 4, 1, 0, 0, 1], INVALID),
     ] {
         assert_eq!(Sale::from_header(junk).err(), Some(corrupt), "{junk:?}");
-        assert_eq!(corrupt.to_string(), "a sale whose bytes are malformed");
     }
+    assert_eq!([TRUNCATED, INVALID].map(|why| why.to_string()), ["it ends early", "it says what cannot be"]);
     assert!(Sale::from_header(&[VERSION, 0, 1, 0, 0]).is_ok());
     let promised = [VERSION, 64, 1, 0, 0, 7];
     assert_eq!(Sale::from_header(&promised).unwrap().header(), promised);
