@@ -1,7 +1,7 @@
 //! Memory from the server's own allocator, so that `used_memory`, `maxmemory` and `MEMORY USAGE` include all of ours.
 //! Tests and fuzz targets of this library run without a server, on the allocator of the system.
 //!
-//! The bindings crate's own allocator lacks `realloc` and `alloc_zeroed`, so it would copy every growing vector.
+//! The bindings crate's own allocator lacks `realloc`, so it would copy every growing vector.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ptr;
@@ -37,7 +37,7 @@ fn usable(layout: Layout) -> bool {
     layout.align() <= SERVER_ALIGN && unsafe { (&raw const raw::RedisModule_Alloc).read() }.is_some()
 }
 
-// SAFETY: the four functions forward to the server's allocator, which has malloc's guarantees apart from the alignment, is thread-safe and
+// SAFETY: the three functions forward to the server's allocator, which has malloc's guarantees apart from the alignment, is thread-safe and
 // does not unwind. Blocks have the alignment that the layout demands, because `padded` rounds their sizes, and more than 16 is refused.
 unsafe impl GlobalAlloc for ServerAlloc {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -46,14 +46,6 @@ unsafe impl GlobalAlloc for ServerAlloc {
         }
         // SAFETY: `usable` saw the API initialised.
         unsafe { api::alloc(padded(layout.size(), layout.align())) }.cast()
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if !usable(layout) {
-            return ptr::null_mut();
-        }
-        // SAFETY: `usable` saw the API initialised.
-        unsafe { api::calloc(1, padded(layout.size(), layout.align())) }.cast()
     }
 
     unsafe fn dealloc(&self, block: *mut u8, _layout: Layout) {

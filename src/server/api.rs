@@ -60,7 +60,6 @@ macro_rules! required {
 required! {
     alloc = RedisModule_Alloc(bytes: usize) -> *mut c_void;
     realloc = RedisModule_Realloc(ptr: *mut c_void, bytes: usize) -> *mut c_void;
-    calloc = RedisModule_Calloc(nmemb: usize, size: usize) -> *mut c_void;
     free = RedisModule_Free(ptr: *mut c_void);
 
     create_command = RedisModule_CreateCommand(ctx: *mut RawCtx, name: *const c_char, run: raw::RedisModuleCmdFunc, flags: *const c_char, first_key: c_int, last_key: c_int, key_step: c_int) -> c_int;
