@@ -42,13 +42,13 @@ impl Command for StockInfo {
 }
 
 fn reply(ctx: &Ctx<'_>, sale: &Sale, now: UnixMs) {
-    let (info, terms) = (sale.info(now), sale.terms());
+    let (info, terms, counters) = (sale.info(now), sale.terms(), sale.counters());
     ctx.reply_map(if terms.tells_deadlines() { 21 } else { 20 });
     ctx.reply_int_field("total", info.total);
     ctx.reply_int_field("remaining", info.remaining);
     ctx.reply_int_field("held", info.held);
     ctx.reply_int_field("sold", info.sold);
-    ctx.reply_int_field("orders", info.orders);
+    ctx.reply_int_field("orders", sale.orders());
     ctx.reply_int_field("buyers", info.buyers);
     ctx.reply_int_field("limit", terms.limit);
     ctx.reply_int_field("start", terms.start.map_or(0, |time| time.0));
@@ -58,13 +58,13 @@ fn reply(ctx: &Ctx<'_>, sale: &Sale, now: UnixMs) {
     if terms.tells_deadlines() {
         ctx.reply_bytes_field("deadlines", b"yes");
     }
-    ctx.reply_int_field("seq", info.seq);
-    ctx.reply_int_field("waiting", info.waiting);
-    ctx.reply_int_field("ok", info.counters.ok);
-    ctx.reply_int_field("duplicate", info.counters.duplicate);
-    ctx.reply_int_field("soldout", info.counters.soldout);
-    ctx.reply_int_field("limited", info.counters.limited);
-    ctx.reply_int_field("expired", info.counters.expired);
-    ctx.reply_int_field("cancelled", info.counters.cancelled);
-    ctx.reply_int_field("confirmed", info.counters.confirmed);
+    ctx.reply_int_field("seq", sale.seq());
+    ctx.reply_int_field("waiting", sale.waiting());
+    ctx.reply_int_field("ok", counters.ok);
+    ctx.reply_int_field("duplicate", counters.duplicate);
+    ctx.reply_int_field("soldout", counters.soldout);
+    ctx.reply_int_field("limited", counters.limited);
+    ctx.reply_int_field("expired", counters.expired);
+    ctx.reply_int_field("cancelled", counters.cancelled);
+    ctx.reply_int_field("confirmed", counters.confirmed);
 }

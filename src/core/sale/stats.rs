@@ -23,6 +23,11 @@ pub struct Counters {
 }
 
 impl Sale {
+    /// The counters of this server.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
     /// Counts a command's answer. Successes and expirations are counted when they are committed; other statuses have no counter.
     pub fn count_answer(&mut self, status: Status) {
         let counter = match status {

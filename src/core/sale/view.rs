@@ -1,8 +1,8 @@
 //! Reading a sale: `STOCK.ORDER`, `STOCK.BUYER`, `STOCK.INFO`, `STOCK.ORDERS`.
 
+use super::Sale;
 use super::orders::record::{Record, State};
 use super::take::hold_end;
-use super::{Counters, Sale};
 use crate::core::id::IdText;
 use crate::core::id::PackedId;
 use crate::core::limits::MAX_UNITS;
@@ -42,16 +42,8 @@ pub struct Info {
     pub held: u64,
     /// Units bought.
     pub sold: u64,
-    /// All orders, in all states.
-    pub orders: u64,
     /// Buyers that hold or have bought units. A due hold counts until it has expired.
     pub buyers: u64,
-    /// Orders on the waitlist.
-    pub waiting: u64,
-    /// Changes so far.
-    pub seq: u64,
-    /// The counters of this server.
-    pub counters: Counters,
 }
 
 /// Some orders, and where to go on.
@@ -75,7 +67,7 @@ impl Sale {
         PackedId::new(buyer).map_or(0, units).min(MAX_UNITS)
     }
 
-    /// The sums of the sale. The conditions are in [`Sale::terms`].
+    /// The sums of the sale.
     pub fn info(&self, now: UnixMs) -> Info {
         let due = self.table.due_units(self.hold_time(now));
         Info {
@@ -83,11 +75,7 @@ impl Sale {
             remaining: self.unsold_if(due),
             held: self.table.held.wrapping_sub(due),
             sold: self.table.sold,
-            orders: u64::from(self.table.orders.len()),
             buyers: self.table.active,
-            waiting: self.waiting(),
-            seq: self.seq,
-            counters: self.counters,
         }
     }
 

@@ -238,9 +238,9 @@ impl World {
             (info.total, info.remaining, info.held, info.sold),
             (model.terms.total, model.remaining(), model.amount(State::Held), model.amount(State::Sold)),
         );
-        assert_eq!((info.orders, info.buyers), (model.orders.len() as u64, model.buyers() as u64));
-        assert_eq!(info.waiting, model.line.len() as u64);
-        if info.waiting > 1 {
+        assert_eq!((self.sale.orders(), info.buyers), (model.orders.len() as u64, model.buyers() as u64));
+        assert_eq!(self.sale.waiting(), model.line.len() as u64);
+        if self.sale.waiting() > 1 {
             saw("several wait");
         }
         for (at, order) in model.orders.iter().enumerate() {
