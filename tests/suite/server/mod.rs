@@ -8,6 +8,7 @@ mod defrag;
 mod effects;
 mod files;
 mod import;
+mod io_threads;
 mod looked_at;
 mod observed;
 mod old_files;
