@@ -168,8 +168,12 @@ class Line:
         try:
             said = json.loads(data)
             news = self._waiting.get((said["token"], frozenset(said["keys"] if "keys" in said else [said["key"]])))
-        except (ValueError, TypeError, LookupError):
+            replaced = said.get("error", "").startswith("REPLACED")
+        except (ValueError, TypeError, LookupError, AttributeError):
             # Not from the server.
+            return
+        if replaced:
+            # The server means an earlier request of this wait: it was asked again over another connection.
             return
         if news is not None and not news.done():
             news.set_result(said)

@@ -137,6 +137,24 @@ def test_a_line_hears_nonsense(server, key):
     play(body)
 
 
+def test_a_line_whose_request_is_repeated_over_another_connection_goes_on_waiting(server, key):
+    """After an outage the server may still have the connection that brought the first request."""
+
+    async def body(client):
+        async with AsyncLock(client, key) as first, Line(client) as line:
+            said = asyncio.create_task(line.lock(key, token="one", wait=60).acquire())
+            await asyncio.to_thread(server.until_waiting, key, 1)
+            words = ["TOKEN", "one", "PX", 30_000, "WAIT", 60_000, "NOTIFY", line._channel]
+            assert server.client.execute_command("LOCK.ACQUIRE", key, *words) == 1
+            await asyncio.sleep(0.3)
+            assert not said.done() and server.waiters(key) == ["one"]
+            await first.release()
+            hold = await asyncio.wait_for(said, 20)
+            assert hold.held and await hold.owned() and await hold.release()
+
+    play(lambda client: asyncio.wait_for(body(client), 60))
+
+
 def test_a_server_that_runs_a_script_is_asked_again(server, client, key):
     script = "local t = redis.call('TIME')[1] + 2 while redis.call('TIME')[1] - t < 0 do end"
     before = server.client.config_get("busy-reply-threshold")
