@@ -22,7 +22,7 @@ if sys.version_info >= (3, 11):
         cancelled = task.cancelling() if task else 0
         async with asyncio.timeout(None if math.isinf(span) else span) as limit:
             if wire is not None:
-                wire.end = lambda: limit.reschedule(0)
+                wire.end = lambda: limit.expired() or limit.reschedule(0)
             answer = await asked
         if task and task.cancelling() > cancelled:
             # `asyncio.wait_for`, by which the libraries send, loses a cancellation that comes together with its end (until 3.12).

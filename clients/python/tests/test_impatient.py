@@ -399,6 +399,22 @@ def test_a_wait_is_cancelled_by_another_task_whenever_it_comes(server, key):
     play(body)
 
 
+def test_so_are_several_though_they_are_cancelled_twice(server, key):
+    async def body(client):
+        async with AsyncLock(client, key):
+            request = AsyncLock(client, key, wait=100)
+            asked = [asyncio.create_task(request.acquire()) for _ in range(2)]
+            await asyncio.to_thread(server.until_waiting, key, 2)
+            request.cancel()
+            await asyncio.sleep(0)
+            # The waits are about to end by the first one.
+            request.cancel()
+            assert await asyncio.wait_for(asyncio.gather(*asked), 20) == [None, None]
+        assert server.waiters(key) == []
+
+    play(body)
+
+
 @pytest.mark.parametrize("by_line", [False, True])
 def test_a_storm_of_cancellations_leaves_nothing_behind(server, key, by_line):
     """Two hundred tasks take turns, each of which is cancelled at any time: waiting, granted, working, releasing, or not at all."""
