@@ -11,7 +11,7 @@ from typing import Any, Optional
 from .aio_wires import Wire, behind, within
 from .claims import Claim
 from .clients import AsyncClient, check, made_of
-from .errors import LockstockError, NotGranted, NotHeld, NotReleased, is_answer, named
+from .errors import LockstockError, NotGranted, NotHeld, NotReleased, is_answer, is_told, named
 from .holds import LOOK, Agenda, Held, Shared, _wait, limit_of, rounds
 from .locks import BEHIND, WITHDRAW, _place
 from .steps import RELEASE, Grant, Steps, T, locked, once, owning, persistently, releasing, standing, taking_over
@@ -47,7 +47,7 @@ class AsyncHold(Held):
         try:
             whole = self._claim.leave() and await self._ask_release(limit)
         except LockstockError as error:
-            self._claim.end(told=is_answer(error))
+            self._claim.end(told=is_told(error))
             if not (isinstance(error, NotReleased) and self.lost.is_set()):
                 raise
             whole = False
@@ -265,7 +265,7 @@ async def _end(client: Any, terms: Terms, claim: Claim, fence: int, limit: float
         told = True
     except Exception as error:
         # As if out of reach: what was granted ends with its lease.
-        told = is_answer(error)
+        told = is_told(error)
     finally:
         claim.end(told)
 

@@ -118,6 +118,16 @@ def passes(error: BaseException) -> bool:
     return str(error).startswith((*demoted, "MOVED", "TRYAGAIN", "CLUSTERDOWN", "READONLY", "LOADING", "BUSY "))
 
 
+def passes_for_release(error: BaseException) -> bool:
+    """The same of a release, which is worth asking for again also where nothing may be written just now."""
+    return passes(error) or str(error).startswith(("NOREPLICAS", "MISCONF"))
+
+
+def is_told(error: BaseException) -> bool:
+    """Whether the server has said no to a release, and would say so again."""
+    return is_answer(error) and not passes_for_release(error)
+
+
 def named(error: BaseException, text: Optional[str] = None, kind: Optional[type[LockstockError]] = None) -> Any:
     """The error of this package that says what `error` means. It is an error of the client's library, too, so that a program may
     catch either. What is no error of a server or a connection stays as it is."""

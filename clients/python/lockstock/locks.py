@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 from .claims import Claim
 from .clients import Client, check, made_of, place
-from .errors import LockstockError, NotGranted, NotHeld, NotReleased, is_answer, named
+from .errors import LockstockError, NotGranted, NotHeld, NotReleased, is_answer, is_told, named
 from .holds import Agenda, Held, Shared, _wait, limit_of, rounds
 from .steps import RELEASE, Ask, Grant, Steps, T, locked, once, owning, persistently, releasing, standing, taking_over
 from .terms import Key, Terms, name, now, seconds, whole
@@ -50,7 +50,7 @@ class Hold(Held):
         try:
             whole = self._claim.leave() and self._ask_release(limit)
         except LockstockError as error:
-            self._claim.end(told=is_answer(error))
+            self._claim.end(told=is_told(error))
             if not (isinstance(error, NotReleased) and self.lost.is_set()):
                 raise
             whole = False
@@ -302,7 +302,7 @@ def _behind(client: Any, terms: Terms, claim: Claim, fence: int) -> threading.Ev
             told = True
         except Exception as error:
             # Out of reach: the place went with the connection, and what was granted ends with its lease.
-            told = is_answer(error)
+            told = is_told(error)
         finally:
             claim.end(told)
 

@@ -9,7 +9,7 @@ from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple, Optional, TypeVar, Union
 
 from .claims import Claim
-from .errors import NotReleased, NotReplicated, Unreachable, is_answer, is_undone, is_unsent, named, passes
+from .errors import NotReleased, NotReplicated, Unreachable, is_answer, is_undone, is_unsent, named, passes, passes_for_release
 from .terms import Terms, Word, fields, now, text
 
 # How much longer than its wait a request is tried, and its answer waited for.
@@ -145,7 +145,7 @@ def releasing(terms: Terms, token: str, fence: int, limit: float) -> Steps[bool]
         try:
             released = yield from _ask(terms.release(token, fence), min(limit, now() + TRY))
         except Exception as error:
-            if now() + PAUSE >= limit or not passes(error):
+            if now() + PAUSE >= limit or not passes_for_release(error):
                 raise
             if not is_unsent(error):
                 doubt = error

@@ -170,6 +170,46 @@ def test_a_server_that_runs_a_script_is_asked_again(server, client, key):
         server.client.config_set("busy-reply-threshold", before["busy-reply-threshold"])
 
 
+@contextlib.contextmanager
+def unwritable(server):
+    """For a moment the replicas are missing without which nothing may be written."""
+    writable = threading.Timer(0.5, server.client.config_set, ["min-replicas-to-write", 0])
+    server.client.config_set("min-replicas-to-write", 1)
+    writable.start()
+    try:
+        yield
+    finally:
+        writable.join()
+        server.client.config_set("min-replicas-to-write", 0)
+
+
+def test_a_release_that_may_not_be_written_is_asked_again(server, client, key):
+    hold = Lock(client, key, lease=900).acquire()
+    with unwritable(server):
+        assert hold.release() is True
+
+    async def body(other):
+        held = await AsyncLock(other, key, lease=900).acquire()
+        with unwritable(server):
+            assert await held.release() is True
+
+    play(body)
+
+
+def test_so_is_a_withdrawal(server, key):
+    async def body(client):
+        async with AsyncLock(client, key, lease=900), Line(client) as line:
+            asked = asyncio.create_task(line.lock(key, wait=900).acquire())
+            await asyncio.to_thread(server.until_waiting, key, 1)
+            with unwritable(server):
+                asked.cancel()
+                await asyncio.wait([asked])
+            await asyncio.sleep(2)
+            assert server.waiters(key) == []
+
+    play(body)
+
+
 def is_busy(client):
     try:
         return not client.ping()
