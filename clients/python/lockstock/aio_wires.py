@@ -114,28 +114,37 @@ class Wire:
         if step.learns and is_cluster(self._client):
             # The next one may go to another server.
             await self.hang_up()
-            await self.learn()
+            await self.learn(step.until)
         await asyncio.sleep(step.seconds)
         return None
 
-    async def learn(self) -> None:
-        """Has the client of a cluster learn where the key is now. The other nodes know it, also when the key's does not answer."""
+    async def learn(self, until: float = math.inf) -> None:
+        """Has the client of a cluster learn where the key is now, within a second. The other nodes know it, also when the key's does
+        not answer."""
         if is_cluster(self._client):
             try:
-                await within(self._client.initialize(), 1)
-                for node in others(self._client, self._key):
-                    if await self._tells(node):
-                        return
-                await within(self._client.execute_command("LOCK.INFO", self._key), 1)
+                await within(self._learn(), min(max(until - now(), 0), 1))
             except Exception:
                 # As if no node had told anything.
                 pass
+
+    async def _learn(self) -> None:
+        await self._client.initialize()
+        asked = [asyncio.ensure_future(self._tells(node)) for node in others(self._client, self._key)]
+        try:
+            for told in asyncio.as_completed(asked):
+                if await told:
+                    return
+        finally:
+            for one in asked:
+                one.cancel()
+        await self._client.execute_command("LOCK.INFO", self._key)
 
     async def _tells(self, node: Any) -> bool:
         kind, arguments = parts(self._client, self._key, node=node)
         connection = kind(**arguments)
         try:
-            [answer] = await within(_connected(connection, [["LOCK.INFO", self._key]]), 1)
+            [answer] = await _connected(connection, [["LOCK.INFO", self._key]])
             moved = "MovedError" in kinds(answer)
             if moved and is_news(self._client, self._key, answer):
                 said = tell(self._client, answer)

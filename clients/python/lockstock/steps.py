@@ -44,6 +44,8 @@ class Rest(NamedTuple):
     """A pause in which the client may learn where its server is now."""
 
     seconds: float
+    until: float
+    """When the learning must end."""
     learns: bool = True
 
 
@@ -82,7 +84,7 @@ def standing(terms: Terms, claim: Claim, wait: float, at_first: bool) -> Steps[O
         except Exception as error:
             if now() + PAUSE >= end + PATIENCE or not passes(error):
                 raise
-            yield Rest(PAUSE)
+            yield Rest(PAUSE, end + PATIENCE)
 
 
 def claiming(terms: Terms, claim: Claim, limit: float) -> Steps[None]:
@@ -90,7 +92,7 @@ def claiming(terms: Terms, claim: Claim, limit: float) -> Steps[None]:
     while not claim.take():
         if now() >= limit:
             raise Unreachable(f"{terms.name}: no answer to the end of what the token {claim.token} asked for last")
-        yield Rest(SOON, learns=False)
+        yield Rest(SOON, limit, learns=False)
 
 
 def taking_over(terms: Terms, claim: Claim, fence: int, limit: float) -> Steps[bool]:
@@ -149,7 +151,7 @@ def releasing(terms: Terms, token: str, fence: int, limit: float) -> Steps[bool]
                 raise
             if not is_unsent(error):
                 doubt = error
-            yield Rest(PAUSE)
+            yield Rest(PAUSE, limit)
         else:
             if released == 0 and doubt is not None and fence:
                 raise named(doubt, f"{terms.name}: it has ended, but perhaps not by this release, whose first answer was lost", NotReleased)
@@ -183,7 +185,7 @@ def persistently(command: Sequence[Word], limit: float) -> Steps[Any]:
         except Exception as error:
             if now() + PAUSE >= limit or not passes(error):
                 raise
-            yield Rest(PAUSE)
+            yield Rest(PAUSE, limit)
 
 
 def once(command: Sequence[Word], limit: float) -> Steps[Any]:
@@ -194,7 +196,7 @@ def once(command: Sequence[Word], limit: float) -> Steps[Any]:
         except Exception as error:
             if now() + PAUSE >= limit or not is_undone(error):
                 raise
-            yield Rest(PAUSE)
+            yield Rest(PAUSE, limit)
 
 
 def _ask(command: Sequence[Word], until: float, apart: bool = False, moves: bool = True) -> Steps[Any]:

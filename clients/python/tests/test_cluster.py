@@ -12,7 +12,7 @@ import redis.asyncio
 import valkey
 import valkey.asyncio
 from conftest import CLUSTER_URL, Eye, away, ends_within, eventually, frozen
-from lockstock import AsyncLock, AsyncStock, Hold, Lock, Refused, Unreachable
+from lockstock import AsyncLock, AsyncStock, Hold, Lock, NotReleased, Refused, Unreachable
 from test_locks import run
 
 pytestmark = pytest.mark.breaks
@@ -21,6 +21,26 @@ CLUSTERS = {
     "redis-py": lambda: redis.RedisCluster.from_url(CLUSTER_URL),
     "valkey-py": lambda: valkey.ValkeyCluster.from_url(CLUSTER_URL.replace("redis:", "valkey:")),
 }
+
+
+def test_tasks_end_in_time_though_no_node_answers(key):
+    """Each node that may know where the key is now takes its time not to say so."""
+
+    async def body():
+        async with redis.asyncio.RedisCluster.from_url(CLUSTER_URL) as client:
+            hold = await AsyncLock(client, key).acquire()
+            await AsyncStock(client).info(key + "a")
+            with contextlib.ExitStack() as all_frozen, redis.RedisCluster.from_url(CLUSTER_URL) as cluster:
+                for node in cluster.get_nodes():
+                    all_frozen.enter_context(frozen(cluster.get_redis_connection(node)))
+                with ends_within(1, 3), pytest.raises(Unreachable):
+                    await AsyncLock(client, key + "b", wait=1).acquire()
+                with ends_within(4, 5.5), pytest.raises(NotReleased):
+                    await hold.release()
+                with ends_within(4, 5.5), pytest.raises(Unreachable):
+                    await AsyncStock(client).info(key + "a")
+
+    asyncio.run(asyncio.wait_for(body(), 60))
 
 
 @pytest.mark.parametrize("name", CLUSTERS)
