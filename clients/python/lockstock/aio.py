@@ -45,13 +45,14 @@ class AsyncHold(Held):
     async def _release(self, limit: float) -> bool:
         self._over = True
         try:
-            whole = self._claim.leave() and await self._ask_release(limit)
+            whole = self._claim.leave(self.fence) and await self._ask_release(limit)
         except LockstockError as error:
             self._claim.end(told=is_told(error))
             if not (isinstance(error, NotReleased) and self.lost.is_set()):
                 raise
             whole = False
-        except asyncio.CancelledError:
+        except (Exception, asyncio.CancelledError):
+            # What the client raises, for example, that served a loop which is closed.
             behind(lambda: _end(self._client, self._terms, self._claim, self.fence, limit))
             raise
         finally:
@@ -232,7 +233,7 @@ class AsyncLock(Shared[AsyncHold]):
 
     async def _withdraw(self, claim: Claim) -> None:
         """Else the token would get the lock, and nobody would know."""
-        if claim.leave():
+        if claim.leave(0):
             limit = now() + BEHIND
             said = behind(lambda: _end(self._client, self._terms, claim, 0, limit))
             await asyncio.wait([said], timeout=WITHDRAW)
@@ -258,10 +259,13 @@ async def _asked(client: Any, terms: Terms, steps: Steps[T], kind: Optional[type
 
 
 async def _end(client: Any, terms: Terms, claim: Claim, fence: int, limit: float) -> None:
-    """Releases what is to leave, in the background."""
+    """Releases in the background."""
+    if not claim.leave(fence):
+        # This is the second try, and the token has asked again.
+        return
     told = False
     try:
-        await _asked(client, terms, releasing(terms, claim.token, fence, limit))
+        await _asked(client, terms, releasing(terms, claim.token, fence, limit, claim.named and not fence))
         told = True
     except Exception as error:
         # As if out of reach: what was granted ends with its lease.

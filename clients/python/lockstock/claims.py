@@ -9,10 +9,12 @@ import weakref
 from typing import Any, Optional
 
 from .errors import AlreadyHeld, is_answer
-from .terms import Terms
+from .terms import Terms, now
 
 # Of so many places it is remembered that an end was not answered.
 DOUBTS = 10_000
+# So long the end of a claim is on its way at most: longer than it is tried.
+LEAVES = 6.0
 
 # What handles a signal may ask for a lock, too.
 _turn = threading.RLock()
@@ -24,8 +26,8 @@ class _Table:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.claims: weakref.WeakValueDictionary[tuple[bytes, str], Claim] = weakref.WeakValueDictionary()
-        # Where an end was sent that was not answered: it may come late. The oldest come first.
-        self.doubts: dict[tuple[bytes, str], None] = {}
+        # Where an end was sent that was not answered, and of the hold with which fence (0: of any): it may come late. The oldest come first.
+        self.doubts: dict[tuple[bytes, str], int] = {}
 
 
 def table(client: Any) -> Any:
@@ -43,12 +45,13 @@ class Claim:
     hold: Optional[weakref.ref[Any]] = None
     asked = 0
     """How many requests for the lock were sent, or may have been."""
-    _leaving = False
+    _leaving = 0.0
+    """Until when its end is on its way."""
 
     def __init__(self, client: Any, terms: Terms, token: str, named: bool) -> None:
         self.token, self._table = token, table(client)
         self._places = [(place, token) for place in terms.places]
-        self._named, self._name = named, terms.name
+        self.named, self._name = named, terms.name
 
     def take(self) -> bool:
         """Whether it has its places now. Not while the end of what the token asked for last is on its way; refused while it has it."""
@@ -56,7 +59,10 @@ class Claim:
             others = self._others()
             for other in others:
                 if other._leaving:
-                    return False
+                    if now() < other._leaving:
+                        return False
+                    # Nothing says it any more: its loop was closed, perhaps, or there was no thread for it.
+                    continue
                 hold = other.hold() if other.hold is not None else None
                 if other.hold is None or (hold is not None and hold.held):
                     raise AlreadyHeld(
@@ -69,24 +75,26 @@ class Claim:
             self._hold_places()
             return True
 
-    def leave(self) -> bool:
-        """Whether the server may be told that this ends: not if a later one of its token has its place."""
+    def leave(self, fence: int) -> bool:
+        """Whether the server may be told that this ends, of the hold with this fence (0: of any): not if a later one of its token has its
+        place."""
         with _turn:
             if self._others():
                 return False
-            self._leaving = True
+            self._leaving = now() + LEAVES
             self._hold_places()
-            if self._named:
-                self.is_clear()
-                self._table.doubts.update(dict.fromkeys(self._places))
-                while len(self._table.doubts) > DOUBTS:
-                    del self._table.doubts[next(iter(self._table.doubts))]
+            if self.named:
+                doubts = self._table.doubts
+                for place in self._places:
+                    doubts[place] = fence if doubts.pop(place, fence) == fence else 0
+                while len(doubts) > DOUBTS:
+                    del doubts[next(iter(doubts))]
             return True
 
     def end(self, told: bool = False) -> None:
         """Lets the next one have the places."""
         with _turn:
-            self._leaving = False
+            self._leaving = 0.0
             for place in self._places:
                 if self._table.claims.get(place) is self:
                     del self._table.claims[place]
@@ -99,9 +107,10 @@ class Claim:
         return self.asked > 0 and not refused
 
     @property
-    def in_doubt(self) -> bool:
-        """Whether an end that was sent before may come late, and end this."""
-        return any(place in self._table.doubts for place in self._places)
+    def doubt(self) -> Optional[int]:
+        """The fence (0: none) of an end that was sent before, and may come late and end this. None: there is no such end."""
+        fences = {self._table.doubts.get(place) for place in self._places} - {None}
+        return 0 if len(fences) > 1 else next(iter(fences), None)
 
     def is_clear(self) -> None:
         for place in self._places:

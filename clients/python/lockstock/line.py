@@ -208,6 +208,9 @@ class _LineWire(Wire):
 
     async def _apart(self, step: Ask) -> list[Any]:
         [words] = step.commands
+        if str(words[0]).endswith("RELEASE"):
+            # What is to be over before the token asks again must not come late over the line.
+            return await super()._apart(step)
         # Only what waits: the option and its time are at the end.
         if words[-2] != "WAIT":
             return await self._ask(step)

@@ -48,7 +48,7 @@ class Hold(Held):
     def _release(self, limit: float) -> bool:
         self._over = True
         try:
-            whole = self._claim.leave() and self._ask_release(limit)
+            whole = self._claim.leave(self.fence) and self._ask_release(limit)
         except LockstockError as error:
             self._claim.end(told=is_told(error))
             if not (isinstance(error, NotReleased) and self.lost.is_set()):
@@ -225,8 +225,7 @@ class Lock(Shared[Hold]):
             if hold is not None and hold._whole is None:
                 hold._over = True
                 self._blocks.discard(hold)
-                if hold._claim.leave():
-                    _behind(self._client, self._terms, hold._claim, hold.fence)
+                _behind(self._client, self._terms, hold._claim, hold.fence)
             raise
 
     def _exit(self, kind: Any) -> None:
@@ -261,8 +260,7 @@ class Lock(Shared[Hold]):
 
     def _withdraw(self, claim: Claim) -> None:
         """Else the token would get the lock, and nobody would know."""
-        if claim.leave():
-            _behind(self._client, self._terms, claim, 0).wait(WITHDRAW)
+        _behind(self._client, self._terms, claim, 0, WITHDRAW)
 
 
 class _End:
@@ -292,13 +290,13 @@ def _asked(client: Any, terms: Terms, steps: Steps[T], kind: Optional[type[Locks
         wire.give_back()
 
 
-def _behind(client: Any, terms: Terms, claim: Claim, fence: int) -> threading.Event:
-    """Releases in the background what is to leave."""
+def _behind(client: Any, terms: Terms, claim: Claim, fence: int, wait: float = 0.0) -> None:
+    """Releases in the background, and is waited for so long."""
 
     def say() -> None:
         told = False
         try:
-            _asked(client, terms, releasing(terms, claim.token, fence, now() + BEHIND))
+            _asked(client, terms, releasing(terms, claim.token, fence, now() + BEHIND, claim.named and not fence))
             told = True
         except Exception as error:
             # Out of reach: the place went with the connection, and what was granted ends with its lease.
@@ -306,7 +304,8 @@ def _behind(client: Any, terms: Terms, claim: Claim, fence: int) -> threading.Ev
         finally:
             claim.end(told)
 
-    return spawn(say, outlives=True)
+    if claim.leave(fence):
+        spawn(say, outlives=True).wait(wait)
 
 
 class _Keeper:

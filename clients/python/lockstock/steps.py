@@ -63,9 +63,11 @@ def standing(terms: Terms, claim: Claim, wait: float, at_first: bool) -> Steps[O
     end = now() + wait
     apart, token = not at_first, claim.token
     yield from claiming(terms, claim, end + PATIENCE)
-    if claim.in_doubt:
-        # A server that was frozen takes what it was sent meanwhile in any order, but all of it before what is sent after this answer.
-        yield from releasing(terms, token, 0, end + PATIENCE)
+    doubt = claim.doubt
+    if doubt is not None:
+        # A server that was frozen takes what it was sent meanwhile in any order, but all of it before what is sent after this answer. A
+        # network that was away does not: what it brings late ends the hold with its fence, and this one has another.
+        yield from persistently(terms.release(token, doubt), end + PATIENCE, not doubt)
         claim.is_clear()
     while True:
         sent = now()
@@ -140,12 +142,13 @@ def _made_sure(terms: Terms, token: str, grant: Grant, limit: float) -> Steps[Op
     return Grant(grant.fence, sent + terms.lease)
 
 
-def releasing(terms: Terms, token: str, fence: int, limit: float) -> Steps[bool]:
-    """Ends a hold, and without a fence a wait; whether there was a whole hold to end."""
+def releasing(terms: Terms, token: str, fence: int, limit: float, apart: bool = False) -> Steps[bool]:
+    """Ends a hold, and without a fence a wait; whether there was a whole hold to end. `apart`: over a connection that is made for it. One
+    of a pool may keep what it was given while no network is there, and bring it when the token has another hold."""
     doubt: Optional[Exception] = None
     while True:
         try:
-            released = yield from _ask(terms.release(token, fence), min(limit, now() + TRY))
+            released = yield from _ask(terms.release(token, fence), min(limit, now() + TRY), apart)
         except Exception as error:
             if now() + PAUSE >= limit or not passes_for_release(error):
                 raise
@@ -177,11 +180,11 @@ def locked(terms: Terms, limit: float) -> Steps[bool]:
     return False
 
 
-def persistently(command: Sequence[Word], limit: float) -> Steps[Any]:
+def persistently(command: Sequence[Word], limit: float, apart: bool = False) -> Steps[Any]:
     """Asks what may be asked again, until there is an answer."""
     while True:
         try:
-            return (yield from _ask(command, min(limit, now() + TRY)))
+            return (yield from _ask(command, min(limit, now() + TRY), apart))
         except Exception as error:
             if now() + PAUSE >= limit or not passes(error):
                 raise

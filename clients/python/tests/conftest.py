@@ -111,6 +111,7 @@ class Gate:
     def __init__(self, port):
         self.to = port
         self.word = self.losing = self.slow = None
+        self.late = set()
         self.reached, self.go = threading.Event(), threading.Event()
         self.go.set()
         self.pairs = []
@@ -124,6 +125,11 @@ class Gate:
         self.reached.clear()
         self.go.clear()
         self.word = word
+
+    def keep_back(self):
+        """What is said over the connections that there are passes no more, until `go`: as in a network that was away, and repeats it."""
+        self.go.clear()
+        self.late = {one for pair in self.pairs for one in pair}
 
     def lose_answers(self, word):
         """The next request that has this word comes to the server, and its connection ends before the answer."""
@@ -164,7 +170,7 @@ class Gate:
             while data := one.recv(65_536):
                 if asks and self.word is not None and self.word in data:
                     self.reached.set()
-                if self.reached.is_set() or self.word == b"":
+                if self.reached.is_set() or self.word == b"" or one in self.late:
                     self.go.wait()
                 if asks and self.slow is not None and self.slow[0] in data:
                     time.sleep(self.slow[1])

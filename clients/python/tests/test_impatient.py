@@ -13,7 +13,7 @@ import redis.asyncio
 import valkey
 import valkey.asyncio
 from conftest import URL, away, ends_within, eventually, frozen
-from lockstock import AsyncLock, Line, Lock, Lost, NotHeld, NotReleased, Refused, Unreachable, claims, steps
+from lockstock import AsyncLock, Line, Lock, Lost, NotHeld, NotReleased, Refused, Unreachable, aio, aio_wires, claims, locks, steps
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from test_locks import demoted_for_a_while, run
@@ -114,6 +114,126 @@ def test_what_a_frozen_server_takes_late_ends_no_later_hold_of_the_token(server,
 def freeze(client, thaw):
     with frozen(client):
         thaw.wait()
+
+
+@pytest.mark.parametrize("by_line", [False, True])
+def test_what_a_network_brings_late_ends_no_later_hold_of_the_token(server, gate, key, by_line):
+    """A withdrawal that was on its way when the network went."""
+
+    async def body(client):
+        async with redis.asyncio.Redis(port=gate.port) as far, contextlib.AsyncExitStack() as stack:
+            # An idle connection, which seems to be alive.
+            await far.ping()
+            make = (await stack.enter_async_context(Line(far))).lock if by_line else lambda *a, **o: AsyncLock(far, *a, **o)
+            lock = make(key, token="one", wait=60, lease=900)
+            async with AsyncLock(client, key):
+                asked = asyncio.create_task(lock.acquire())
+                await asyncio.to_thread(server.until_waiting, key, 1)
+                gate.keep_back()
+                gate.is_away = True
+                asked.cancel()
+                await asyncio.wait([asked])
+            await asyncio.sleep(0.3)
+            gate.is_away = False
+            await asks_until_it_has_it_and_keeps_it(lock, gate)
+
+    play(lambda client: asyncio.wait_for(body(client), 60))
+
+
+def test_nor_does_a_release(server, gate, key, monkeypatch):
+    monkeypatch.setattr(aio, "RELEASE", 0.5)
+
+    async def body(client):
+        async with redis.asyncio.Redis(port=gate.port) as far:
+            # Two idle connections: one for the release, another for what makes sure of it, as another task needs the first.
+            for idle in [await far.connection_pool.get_connection("_") for _ in range(2)]:
+                await far.connection_pool.release(idle)
+            lock = AsyncLock(far, key, token="one", lease=900)
+            hold = await lock.acquire()
+            gate.keep_back()
+            with pytest.raises(NotReleased):
+                await hold.release()
+            await far.connection_pool.get_connection("_")
+            await asks_until_it_has_it_and_keeps_it(lock, gate)
+
+    play(lambda client: asyncio.wait_for(body(client), 60))
+
+
+async def asks_until_it_has_it_and_keeps_it(lock, gate):
+    hold = None
+    while hold is None:
+        with contextlib.suppress(Unreachable):
+            hold = await lock.acquire(wait=20)
+    gate.go.set()
+    await asyncio.sleep(0.3)
+    assert hold.held and await hold.owned() and await hold.release()
+
+
+def test_an_end_that_is_said_again_keeps_the_token_waiting(server, gate, key, monkeypatch):
+    """A loop that is about to end cancels what goes on behind, which is then said again."""
+    monkeypatch.setattr(aio, "BEHIND", 10.0)
+
+    async def body(client):
+        async with redis.asyncio.Redis(port=gate.port) as far, AsyncLock(client, key):
+            lock = AsyncLock(far, key, token="one", wait=60)
+            asked = asyncio.create_task(lock.acquire())
+            await asyncio.to_thread(server.until_waiting, key, 1)
+            gate.hold_up(b"LOCK.RELEASE")
+            asked.cancel()
+            await asyncio.wait([asked])
+            for task in list(aio_wires._behind):
+                task.cancel()
+            await asyncio.sleep(0.1)
+            with pytest.raises(Unreachable, match="the token one"):
+                await lock.acquire(wait=0)
+            gate.go.set()
+
+    play(lambda client: asyncio.wait_for(body(client), 60))
+
+
+def test_a_release_that_fails_as_none_should_goes_on_behind(server, key):
+    async def body(client):
+        class OfAnotherLoop:
+            failed = False
+
+            def __getattr__(self, name):
+                return getattr(client, name)
+
+            async def execute_command(self, *words):
+                if words[0] == "LOCK.RELEASE" and not self.failed:
+                    self.failed = True
+                    raise RuntimeError("Event loop is closed")
+                return await client.execute_command(*words)
+
+        lock = AsyncLock(OfAnotherLoop(), key, token="one", lease=900)
+        hold = await lock.acquire()
+        with pytest.raises(RuntimeError, match="is closed"):
+            await hold.release()
+        await asyncio.to_thread(server.until_free, key)
+        again = await lock.acquire(wait=5)
+        assert await again.release()
+
+    play(lambda client: asyncio.wait_for(body(client), 60))
+
+
+def test_a_token_of_which_nothing_says_the_end_gets_the_lock_again(client, key, monkeypatch):
+    """There was no thread for it, or its loop was closed."""
+
+    def broken(*_):
+        raise KeyboardInterrupt
+
+    done = threading.Event()
+    done.set()
+    monkeypatch.setattr(claims, "LEAVES", 0.5)
+    lock = Lock(client, key, token="one", lease=900)
+    hold = lock.acquire()
+    with monkeypatch.context() as crowded:
+        crowded.setattr(locks, "play", broken)
+        crowded.setattr(locks, "spawn", lambda *_, **__: done)
+        with pytest.raises(KeyboardInterrupt):
+            hold.release()
+    again = lock.acquire(wait=5)
+    assert again.fence > hold.fence and again.release()
 
 
 def test_a_no_to_what_is_asked_again_does_not_hide_a_grant(server, gate, key, monkeypatch):
