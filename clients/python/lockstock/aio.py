@@ -27,10 +27,8 @@ class AsyncHold(Held):
     def __init__(
         self, client: Any, terms: Terms, claim: Claim, grant: Grant, extends: bool, lost: asyncio.Event, session: Optional[Wire]
     ) -> None:
-        super().__init__(client, terms, claim, grant, extends)
-        self.lost = lost
         self._turn = asyncio.Lock()
-        self._session = session
+        super().__init__(client, terms, claim, grant, extends, lost, session)
         _keeper().add(self)
 
     async def release(self) -> bool:
@@ -85,7 +83,8 @@ class AsyncHold(Held):
             return False
         self._extended(sent, span)
         _keeper().add(self)
-        return True
+        # The answer may have been long on its way.
+        return self.held
 
     async def execute(self, *command: Any) -> Any:
         """As `Hold.execute`."""

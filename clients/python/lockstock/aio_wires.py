@@ -93,6 +93,9 @@ class Wire:
         except StopIteration as end:
             result: T = end.value
             return result
+        finally:
+            # What it keeps ends now, and not with the last that knows of its error.
+            steps.close()
 
     async def do(self, step: Any) -> Any:
         if self.is_cut:

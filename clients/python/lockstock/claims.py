@@ -31,11 +31,12 @@ class _Table:
 
 
 def table(client: Any) -> Any:
-    """The client keeps it, as it keeps its idle connections. In the child of a fork it is empty: what is held is held by its parent."""
+    """The client keeps it, or its pool, which several may share. In the child of a fork it is empty: what is held is held by its parent."""
+    keeper = getattr(client, "connection_pool", client)
     with _turn:
-        known = getattr(client, "_lockstock_claims", None)
+        known = getattr(keeper, "_lockstock_claims", None)
         if known is None or known.pid != os.getpid():
-            known = client._lockstock_claims = _Table()
+            known = keeper._lockstock_claims = _Table()
         return known
 
 

@@ -28,11 +28,9 @@ class Held:
     """A hold: from its grant to its release, or until it is lost."""
 
     lost: Any
-    _session: Any
 
-    def __init__(self, client: Any, terms: Terms, claim: Claim, grant: Grant, extends: bool) -> None:
-        self.token = claim.token
-        self._claim, claim.hold = claim, weakref.ref(self)
+    def __init__(self, client: Any, terms: Terms, claim: Claim, grant: Grant, extends: bool, lost: Any, session: Any) -> None:
+        self.token, self._claim = claim.token, claim
         self.fence = grant.fence
         """A number larger than that of every grant before: have what you write to refuse smaller ones."""
         self._client, self._terms, self._extends = client, terms, extends
@@ -48,6 +46,9 @@ class Held:
         """What came of the release."""
         self._warns = True
         self._pid = os.getpid()
+        self.lost, self._session = lost, session
+        # From now on others of its token look at it.
+        claim.hold = weakref.ref(self)
 
     @property
     def keys(self) -> tuple[Key, ...]:
@@ -97,6 +98,7 @@ class Held:
 
     def hand_over(self) -> tuple[str, int]:
         """Leaves the lock to the process that takes it over within the lease, with this token and fence: see `Lock.take_over`."""
+        self._check()
         if self._session is not None:
             raise ValueError(f"{self._terms.name}: a session ends with its connection, and so cannot be handed over")
         self._over = self._whole = True
@@ -104,9 +106,12 @@ class Held:
         return self.token, self.fence
 
     def _guard(self, command: tuple[Any, ...]) -> list[Any]:
+        self._check()
+        return self._terms.guard(self.token, self.fence, command)
+
+    def _check(self) -> None:
         if self._pid != os.getpid():
             raise NotHeld(f"{self._terms.name}: held by the parent of this process")
-        return self._terms.guard(self.token, self.fence, command)
 
     def _was_lost(self) -> Lost:
         return Lost(f"{self._terms.name}: the hold had ended before it was released")

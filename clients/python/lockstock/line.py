@@ -9,7 +9,6 @@ from typing import Any, Optional
 
 from .aio import AsyncLock
 from .aio_wires import Wire, answer, within
-from .claims import table
 from .clients import AsyncClient, check, is_cluster, library
 from .errors import Closed, Refused, named, passes
 from .holds import Shared
@@ -38,7 +37,6 @@ class Line:
         self.connection_pool = as_any.connection_pool
         self._asks: Any = type(as_any)(connection_pool=as_any.connection_pool, single_connection_client=True)
         self.response_callbacks, self.pipeline = as_any.response_callbacks, as_any.pipeline
-        self._lockstock_claims = table(as_any)
         self._turn = asyncio.Lock()
         self._channel = f"lockstock:{uuid.uuid4().hex}"
         self._hears = self._client.pubsub()

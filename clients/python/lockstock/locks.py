@@ -29,10 +29,8 @@ class Hold(Held):
     def __init__(
         self, client: Any, terms: Terms, claim: Claim, grant: Grant, extends: bool, lost: threading.Event, session: Optional[Wire]
     ) -> None:
-        super().__init__(client, terms, claim, grant, extends)
-        self.lost = lost
         self._turn = threading.RLock()
-        self._session = session
+        super().__init__(client, terms, claim, grant, extends, lost, session)
         _keeper.add(self)
 
     def release(self) -> bool:
@@ -89,7 +87,8 @@ class Hold(Held):
             return False
         self._extended(sent, span)
         _keeper.add(self)
-        return True
+        # The answer may have been long on its way.
+        return self.held
 
     def execute(self, *command: Any) -> Any:
         """Has the server run a command only if the lock is held in that moment (LOCK.GUARD), of several keys the first. Its answer is as
@@ -145,7 +144,9 @@ class Lock(Shared[Hold]):
 
     def acquire(self, wait: Optional[float] = None) -> Optional[Hold]:
         """Asks and waits; None: not granted. Asks again when a connection broke or the lock is on another server now."""
-        span = self._wait if wait is None else _wait(wait)
+        return self._acquire(self._wait if wait is None else _wait(wait), False)
+
+    def _acquire(self, span: float, enters: bool) -> Optional[Hold]:
         thread, claim, wire, hold = self._caller(), self._claim(), Wire(self._client, self.keys[0]), None
         try:
             try:
@@ -155,6 +156,8 @@ class Lock(Shared[Hold]):
                     hold = self._got(thread, claim, grant, wire)
                     if hold is None:
                         self._withdraw(claim)
+                    elif enters:
+                        self._blocks.add(hold)
                 else:
                     claim.end()
             finally:
@@ -168,6 +171,7 @@ class Lock(Shared[Hold]):
             got = self._holds.get(thread)
             if got is not None and got._claim is claim:
                 got._over = True
+                self._blocks.discard(got)
                 wire.drop()
             if claim.may_have(error):
                 self._withdraw(claim)
@@ -209,11 +213,11 @@ class Lock(Shared[Hold]):
         return _asked(self._client, self._terms, locked(self._terms, now() + RELEASE))
 
     def __enter__(self) -> Hold:
-        hold = self.acquire()
-        if hold is None:
-            raise NotGranted(f"{self._terms.name}: not granted within {self._wait:g} s")
-        self._blocks.add(hold)
-        return hold
+        # An interrupt may come after each line, and here nothing would give the lock back.
+        return self._acquire(self._wait, True) or self._refuse()
+
+    def _refuse(self) -> Hold:
+        raise NotGranted(f"{self._terms.name}: not granted within {self._wait:g} s")
 
     def __exit__(self, kind: Any, *_: Any) -> None:
         try:

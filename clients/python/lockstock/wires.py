@@ -43,6 +43,9 @@ def play(steps: Steps[T], wire: Wire) -> T:
     except StopIteration as end:
         result: T = end.value
         return result
+    finally:
+        # What it keeps ends now, and not with the last that knows of its error.
+        steps.close()
 
 
 def spawn(work: Callable[[], Any], *, outlives: bool = False) -> threading.Event:

@@ -292,7 +292,8 @@ def test_an_interrupt_beside_a_block_leaves_no_hold(server, client, key, monkeyp
     assert not lock.held and lock.acquire().release()
 
 
-def test_an_interrupt_at_any_line_of_an_acquisition_leaves_nothing(server, client, key):
+@pytest.mark.parametrize("enters", [False, True])
+def test_an_interrupt_at_any_line_of_an_acquisition_leaves_nothing(server, client, key, enters):
     lock, lines = Lock(client, key, lease=900, token="one"), 0
 
     def acquires():
@@ -301,7 +302,8 @@ def test_an_interrupt_at_any_line_of_an_acquisition_leaves_nothing(server, clien
 
         def trace(frame, event, _):
             nonlocal seen
-            if frame.f_code.co_name not in ("acquire", "_enter", "_got", "_leave") or "lockstock" not in frame.f_code.co_filename:
+            parts = "acquire", "_acquire", "__enter__", "_enter", "_got", "_leave"
+            if frame.f_code.co_name not in parts or "lockstock" not in frame.f_code.co_filename:
                 return None
             seen += event == "line"
             if event == "line" and seen == lines:
@@ -311,7 +313,7 @@ def test_an_interrupt_at_any_line_of_an_acquisition_leaves_nothing(server, clien
 
         sys.settrace(trace)
         try:
-            return lock.acquire()
+            return lock.__enter__() if enters else lock.acquire()
         finally:
             sys.settrace(None)
 
@@ -319,7 +321,7 @@ def test_an_interrupt_at_any_line_of_an_acquisition_leaves_nothing(server, clien
         try:
             hold = acquires()
         except KeyboardInterrupt:
-            assert not lock.held
+            assert not lock.held and not lock._blocks
             server.until_free(key)
         else:
             break

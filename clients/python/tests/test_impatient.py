@@ -413,6 +413,8 @@ def test_a_child_does_nothing_under_the_hold_of_its_parent(client, key):
                 for command in held.execute, lock.guard:
                     with pytest.raises(NotHeld):
                         command("INCR", key + "count")
+                with pytest.raises(NotHeld):
+                    held.hand_over()
                 os._exit(0 if lock.release() is False else 1)
             finally:
                 os._exit(2)
@@ -421,6 +423,48 @@ def test_a_child_does_nothing_under_the_hold_of_its_parent(client, key):
         assert os.waitstatus_to_exitcode(ended[-1][1]) == 0
         lock._turn = threading.RLock()
         assert client.get(key + "count") is None
+
+
+def test_what_is_taken_over_may_be_asked_for_again(server, gate, key):
+    """Also where the error of a broken first try is still known."""
+
+    async def body(client):
+        async with redis.asyncio.Redis(port=gate.port) as far:
+            token, fence = (await AsyncLock(client, key).acquire()).hand_over()
+            lock = AsyncLock(far, key)
+
+            async def work():
+                try:
+                    await lock.take_over(token, fence)
+                except asyncio.CancelledError:
+                    gate.go.set()
+                    return await lock.take_over(token, fence)
+
+            gate.hold_up(b"LOCK.EXTEND")
+            task = asyncio.create_task(work())
+            await asyncio.to_thread(gate.reached.wait, 60)
+            task.cancel()
+            assert await (await task).release()
+
+    play(lambda client: asyncio.wait_for(body(client), 60))
+
+
+def test_a_hold_that_is_lost_while_it_is_extended_is_not_held(key):
+    async def body(client):
+        class LostMeanwhile:
+            def __getattr__(self, name):
+                return getattr(client, name)
+
+            async def execute_command(self, *words):
+                if words[0] == "LOCK.EXTEND":
+                    hold.lost.set()
+                return await client.execute_command(*words)
+
+        hold = await AsyncLock(LostMeanwhile(), key).acquire()
+        assert await hold.extend() is False
+        await hold.release()
+
+    play(body)
 
 
 def test_locks_of_children_are_their_own(server, client, key):

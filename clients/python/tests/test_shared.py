@@ -10,7 +10,9 @@ import pytest
 import redis
 import redis.asyncio
 from conftest import URL, ends_within, eventually
-from lockstock import AlreadyHeld, AsyncLock, Line, Lock, NotHeld, Unreachable, claims
+from lockstock import AlreadyHeld, AsyncLock, Hold, Line, Lock, NotHeld, Unreachable, claims
+from lockstock.steps import Grant
+from lockstock.terms import now
 from test_impatient import play
 from test_locks import CLIENTS, run, waiting
 
@@ -120,6 +122,26 @@ def test_nor_one_with_that_of_a_task(key):
             pass
 
     play(lambda client: asyncio.wait_for(body(client), 20))
+
+
+def test_nor_one_over_another_client_of_its_pool(client, key):
+    other = redis.Redis(connection_pool=client.connection_pool)
+    with Lock(client, key, token="one"), pytest.raises(AlreadyHeld, match="the same token"):
+        Lock(other, key, token="one", wait=5).acquire()
+
+
+def test_nor_one_that_looks_at_a_hold_that_is_just_being_made(client, key):
+    class Looks(claims.Claim):
+        def __setattr__(self, name, value):
+            super().__setattr__(name, value)
+            if name == "hold":
+                with pytest.raises(AlreadyHeld, match="the same token"):
+                    Lock(client, key, token="one").acquire()
+
+    claim = Looks(client, Lock(client, key)._terms, "one", True)
+    assert claim.take()
+    hold = Hold(client, Lock(client, key)._terms, claim, Grant(1, now() + 1), False, threading.Event(), None)
+    assert hold.release() is False
 
 
 def test_so_many_ends_without_an_answer_are_remembered(gate, monkeypatch, key):
