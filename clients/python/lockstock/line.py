@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import uuid
 from typing import Any, Optional
 
@@ -41,6 +42,8 @@ class Line:
         self._channel = f"lockstock:{uuid.uuid4().hex}"
         self._hears = self._client.pubsub()
         self._waiting: dict[tuple[Any, frozenset[Any]], asyncio.Future[Any]] = {}
+        # What waits until all is heard that the server said before it answers PING with this word.
+        self._marks: dict[str, asyncio.Future[None]] = {}
         self._listener: Optional[asyncio.Task[None]] = None
         self._closed = True
         # Why it hears nothing any more.
@@ -103,12 +106,14 @@ class Line:
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(task)
 
-    async def stand(self, words: list[Word], token: str, keys: tuple[Key, ...], news: asyncio.Future[Any]) -> Any:
+    async def stand(self, words: list[Word], token: str, named: bool, keys: tuple[Key, ...], news: asyncio.Future[Any]) -> Any:
         """Asks for a lock with a wait, and gives the answer that a parked client would get."""
         who = (token, frozenset(text(key) for key in keys))
-        if self._closed or self._failed is not None:
-            # While this was about to ask again, or before.
-            raise Closed(self._failed or SHUT)
+        self._check()
+        if named:
+            # The token may have waited for the lock a moment ago: what is said of that wait must not be taken for this one's.
+            await self._hear_all()
+            self._check()
         self._waiting[who] = news
         try:
             reply = await self.execute_command(*words, "NOTIFY", self._channel)
@@ -121,8 +126,39 @@ class Line:
             raise Refused(said["error"])
         return [said["token"], said["fence"]] if said["event"] == "granted" else None
 
+    def _check(self) -> None:
+        if self._closed or self._failed is not None:
+            # While this was about to ask again, or before.
+            raise Closed(self._failed or SHUT)
+
+    async def _hear_all(self) -> None:
+        """Waits until all is heard that the server has said by now."""
+        connection = self._hears.connection
+        if not connection.is_connected:
+            # The listener connects it.
+            raise ConnectionError("the line is made anew")
+        while (mark := secrets.token_urlsafe(2)) in self._marks:
+            pass
+        heard = self._marks[mark] = asyncio.get_running_loop().create_future()
+        try:
+            await connection.send_command("PING", mark, check_health=False)
+            await heard
+        finally:
+            del self._marks[mark]
+
+    def _answered(self, pong: Any) -> None:
+        # Of RESP3 with decoded answers, redis-py takes the first three letters of this one for the parts of a message. A mark has three.
+        mark = text(pong["data"]) if pong["type"] == "pong" else pong["type"] + pong["channel"] + pong["data"]
+        heard = self._marks.get(mark)
+        if heard is not None and not heard.done():
+            heard.set_result(None)
+
     def _end_waits(self, kind: type[Exception], said: str) -> None:
         """A caller that hears this asks again, or withdraws its request, over another connection."""
+        for heard in self._marks.values():
+            # Nothing more comes over the connection that was.
+            if not heard.done():
+                heard.set_result(None)
         for news in self._waiting.values():
             if not news.done():
                 news.set_exception(kind(said))
@@ -137,7 +173,9 @@ class Line:
                     heard = now()
                     if message["type"] == "message":
                         self._tell(message["data"])
-                    if message["type"] in ("message", "pong"):
+                    elif message["type"] != "subscribe":
+                        self._answered(message)
+                    if message["type"] != "subscribe":
                         continue
                 elif now() - heard > RELEASE:
                     # No server is there, or it is not the primary any more.
@@ -215,4 +253,4 @@ class _LineWire(Wire):
         self._news = asyncio.get_running_loop().create_future()
         # Nobody hears it who was cancelled before.
         self._news.add_done_callback(lambda news: news.cancelled() or news.exception())
-        return [await answer(self._client.stand(list(words), self._token, self._lock.keys, self._news))]
+        return [await answer(self._client.stand(list(words), self._token, self._lock._given is not None, self._lock.keys, self._news))]

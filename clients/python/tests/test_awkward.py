@@ -137,6 +137,54 @@ def test_a_line_hears_nonsense(server, key):
     play(body)
 
 
+DECODED = {"decode_responses": True, "protocol": 3}
+
+
+@pytest.mark.parametrize("options", [{}, DECODED])
+def test_a_line_that_hears_late_of_an_earlier_wait_goes_on_waiting(server, gate, key, options):
+    async def body(client):
+        async with redis.asyncio.Redis(port=gate.port, **options) as far, AsyncLock(client, key) as first, Line(far) as line:
+            _, subscribed = gate.pairs[0]
+            lock = line.lock(key, token="one", wait=60, lease=900)
+            asked = asyncio.create_task(lock.acquire())
+            await asyncio.to_thread(server.until_waiting, key, 1)
+            gate.go.clear()
+            gate.late = {subscribed}
+            asked.cancel()
+            await asyncio.wait([asked])
+            await asyncio.to_thread(server.until_waiting, key, 0)
+            again = asyncio.create_task(lock.acquire())
+            await asyncio.sleep(0.3)
+            gate.go.set()
+            await asyncio.to_thread(server.until_waiting, key, 1)
+            await asyncio.sleep(0.3)
+            await first.release()
+            assert await (await asyncio.wait_for(again, 20)).release()
+
+    play(lambda client: asyncio.wait_for(body(client), 60))
+
+
+@pytest.mark.parametrize("options", [{}, {"protocol": 2}, DECODED])
+def test_a_line_asks_once(server, key, options):
+    """It does not take the answer to its PING for a new connection."""
+
+    def count():
+        return server.client.info("commandstats")["cmdstat_lock.acquire"]["calls"]
+
+    async def body(client):
+        async with AsyncLock(client, key), redis.asyncio.Redis.from_url(URL, **options) as other, Line(other) as line:
+            # At first it learns which connection it has.
+            await asyncio.sleep(1)
+            before = count()
+            asked = asyncio.create_task(line.lock(key, wait=60).acquire())
+            await asyncio.sleep(2)
+            assert count() == before + 1
+            asked.cancel()
+            await asyncio.wait([asked])
+
+    play(body)
+
+
 def test_a_line_whose_request_is_repeated_over_another_connection_goes_on_waiting(server, key):
     """After an outage the server may still have the connection that brought the first request."""
 
