@@ -95,6 +95,16 @@ function passesForRelease(error) {
   return passes(error) || (error instanceof Refused && ["NOREPLICAS", "MISCONF"].includes(error.code));
 }
 
+/**
+ * Null, as of what is not there, where an answer says that a key has another value: then nothing is held of it. Any other error is thrown.
+ * @param {any} error
+ */
+function nullIfOther(error) {
+  const ours = ofServer(error);
+  if (ours instanceof Refused && ours.code === "WRONGTYPE") return null;
+  throw error;
+}
+
 module.exports = {
   LockstockError,
   NotGranted,
@@ -111,6 +121,7 @@ module.exports = {
   NoSale,
   SaleExists,
   ModuleMissing,
+  nullIfOther,
   ofServer,
   passes,
   passesForRelease,

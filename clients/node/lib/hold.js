@@ -1,11 +1,13 @@
 // A lock that is held.
 "use strict";
 
+const { setTimeout: sleep } = require("node:timers/promises");
+
 const { ANSWER_MS, ask, asOurs, within } = require("./bounds.js");
 const check = require("./check.js");
 const { ignore } = require("./clients.js");
 const { now } = require("./clock.js");
-const { Lost, ModuleMissing, NotHeld, NotReleased, Refused, Unreachable, ofServer, passesForRelease } = require("./errors.js");
+const { Lost, ModuleMissing, NotHeld, NotReleased, Refused, Unreachable, nullIfOther, ofServer, passesForRelease } = require("./errors.js");
 const { fields, text } = require("./reply.js");
 const { LOST } = require("./upkeep.js");
 
@@ -13,8 +15,6 @@ const { LOST } = require("./upkeep.js");
 const PAUSE = 50;
 /** Keeps a hold alive as long as its signal. */
 const HOLD = Symbol("hold");
-
-const sleep = (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** A lock that is held, or several together. */
 class Hold {
@@ -71,9 +71,11 @@ class Hold {
    */
   async owned() {
     const { client, keys, token, fence } = this.#lease;
-    const locks = await Promise.all(keys.map((key) => ask(client, key, ["LOCK.INFO", key])));
+    const locks = await Promise.all(keys.map((key) => ask(client, key, ["LOCK.INFO", key]).catch(nullIfOther)));
     const isOurs = (/** @type {any} */ row) => text(fields(row)?.token) === token && Number(fields(row)?.fence) === fence;
-    return locks.every((lock) => fields(lock)?.holders.some(isOurs));
+    const owned = locks.every((lock) => fields(lock)?.holders.some(isOurs));
+    if (!owned) this.#lease.lose();
+    return owned;
   }
 
   /**
@@ -103,7 +105,12 @@ class Hold {
    */
   async execute(command, ...args) {
     const { client, keys, token, fence } = this.#lease;
-    return guard(client, keys[0], token, fence, command, args);
+    try {
+      return await guard(client, keys[0], token, fence, command, args);
+    } catch (error) {
+      if (error instanceof NotHeld) this.#lease.lose();
+      throw error;
+    }
   }
 
   /**
@@ -153,7 +160,7 @@ class Hold {
       await this.#pending.end(deadline - now());
       for (;;) {
         try {
-          const count = Number(await client.send(keys[0], words));
+          const count = Number(await client.send(keys[0], words).catch(nullIfOther));
           if (count === keys.length) return true;
           if (!doubtful) return false;
           throw new NotReleased(`${keys}: it has ended, but perhaps not by this release, which was sent again over a new connection`);

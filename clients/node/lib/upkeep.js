@@ -6,7 +6,7 @@
 const { asOurs } = require("./bounds.js");
 const { ignore } = require("./clients.js");
 const { now } = require("./clock.js");
-const { Lost, Unreachable, ofServer, passes } = require("./errors.js");
+const { Lost, Unreachable, nullIfOther, ofServer, passes } = require("./errors.js");
 
 /** What is due within so many milliseconds is done in one go. */
 const TOGETHER = 5;
@@ -100,11 +100,13 @@ class Lease {
     const about = `extending ${this.keys}`;
     this.trouble ??= new Unreachable(`${about}: no answer`);
     try {
-      const held = Number(await this.client.send(this.keys[0], this.words("EXTEND", "PX", `${length}`))) === 1;
+      const asked = this.client.send(this.keys[0], this.words("EXTEND", "PX", `${length}`));
+      const held = Number(await asked.catch(nullIfOther)) === 1;
       this.trouble = undefined;
       if (held) this.#lasts(sent, length);
-      else this.#lost();
-      return held;
+      else this.lose();
+      // What was lost by the clock, and given up, stays so.
+      return held && !this.#over;
     } catch (error) {
       this.trouble = asOurs(error, about);
       // No answer says nothing; the clock does.
@@ -135,11 +137,11 @@ class Lease {
 
   /** It is over here, and for the server it may not be: then a request of its token would renew it. So the server is told. */
   #giveUp() {
-    if (!this.#over) this.#lost(this.client.send(this.keys[0], this.words("RELEASE")));
+    if (!this.#over) this.lose(this.client.send(this.keys[0], this.words("RELEASE")));
   }
 
-  /** @param {Promise<unknown>} [told] */
-  #lost(told) {
+  /** The hold has ended before its release. @param {Promise<unknown>} [told] */
+  lose(told) {
     if (this.#over) return;
     this.end(told);
     this.until = -Infinity;

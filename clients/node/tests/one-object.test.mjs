@@ -5,7 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
-import { AlreadyHeld, Locks, Lost } from "lockstock";
+import { AlreadyHeld, Locks, Lost, NotHeld } from "lockstock";
 
 import { CLIENTS, assert, close, cmd, elsewhere, eventually, info, newKey, sleep, waiting } from "./servers.mjs";
 
@@ -144,7 +144,23 @@ for (const [name, make] of Object.entries(CLIENTS)) {
       await cmd(client, "DEL", key);
       assert.equal(await hold.owned(), false);
       assert.equal(await hold.extend(), false);
-      assert(hold.lost.aborted && !hold.held);
+    });
+
+    test("a hold is lost as soon as an answer says that it has ended", async () => {
+      const owned = async (hold) => assert.equal(await hold.owned(), false);
+      const extend = async (hold) => assert.equal(await hold.extend(), false);
+      const execute = (hold) => assert.rejects(hold.execute("GET", hold.keys[0]), NotHeld);
+      const [gone, other] = [["DEL"], ["SET", "text"]];
+      for (const [asks, [name, ...value]] of [[owned, gone], [extend, gone], [execute, gone], [owned, other], [extend, other]]) {
+        const key = newKey();
+        const hold = await locks.acquire(key, { leaseMs: 60_000 });
+        await cmd(client, name, key, ...value);
+        await asks(hold);
+        assert(hold.lost.aborted && !hold.held);
+        assert.equal(await hold.release(), false);
+      }
+      const key = newKey();
+      await assert.rejects(locks.using(key, () => cmd(client, "SET", key, "text")), Lost);
     });
 
     test("a hold that is dropped is not extended, and the process warns", async () => {

@@ -50,6 +50,11 @@ export class SaleExists extends Refused {
 /** The server does not know these commands: the module lockstock is not loaded, or an older version of it. */
 export class ModuleMissing extends Refused {
 }
+/**
+ * Null, as of what is not there, where an answer says that a key has another value: then nothing is held of it. Any other error is thrown.
+ * @param {any} error
+ */
+export function nullIfOther(error: any): null;
 /** An error as this package throws it. @param {any} error @returns {Error} */
 export function ofServer(error: any): Error;
 /**

@@ -36,6 +36,8 @@ export class Lease {
     words(verb: string, ...more: string[]): string[];
     /** Asks for the lease anew. @returns {Promise<boolean>} whether it is held still */
     extend(): Promise<boolean>;
+    /** The hold has ended before its release. @param {Promise<unknown>} [told] */
+    lose(told?: Promise<unknown>): void;
     /** Does the due work. @param {number} time @returns {number} when to come again */
     tick(time: number): number;
     /** Its owner has forgotten the hold. */

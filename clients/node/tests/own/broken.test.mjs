@@ -112,6 +112,15 @@ for (const name of Object.keys(LIBRARIES)) {
       await eventually("it is free", async () => (await holders(eye, "lock")) === 0);
     });
 
+    test("an answer that comes when the hold is lost does not say that it is extended", async (t) => {
+      const { proxy, locks } = await set(t, name);
+      const hold = await locks.acquire("lock", { leaseMs: 1_000, extend: false });
+      proxy.lateMs = 1_500;
+      assert.equal(await hold.extend(60_000), false);
+      assert(!hold.held && hold.lost.aborted);
+      proxy.lateMs = 0;
+    });
+
     test("a hold that is lost by the clock is not taken up by the next of its token", async (t) => {
       const { proxy, locks, eye } = await set(t, name);
       const lost = await locks.acquire("lock", { token: "ann", leaseMs: 1_000, extend: false });
