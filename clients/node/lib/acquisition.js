@@ -183,10 +183,14 @@ class Acquisition {
   /** @param {number} fence @param {number} since */
   async #granted(fence, since) {
     if (this.#over) return;
-    const { keys, token, leaseMs, replicas } = this.request;
+    const { keys, token, leaseMs, replicas, session } = this.request;
     if (replicas !== undefined) {
       const asked = now();
-      const reached = await this.#replicate(fence, replicas);
+      let ended = false;
+      // The replicas are asked over another connection, which outlasts that of the session.
+      const unhook = session ? this.#client.onLoss(keys[0], () => (ended = true)) : ignore;
+      const reached = await this.#replicate(fence, replicas).finally(unhook);
+      if (ended) throw new Error("the session has ended before its replicas had it");
       if (reached < replicas) return this.#reject(new NotReplicated(`${keys}: granted, but only ${reached} of ${replicas} replicas have it`));
       if (this.#over) return;
       since = asked;
@@ -207,14 +211,22 @@ class Acquisition {
     this.#replicating = true;
     this.#asked++;
     const apart = await this.#client.apart(keys[0]);
-    const end = () => void apart.end();
-    if (this.#over) end();
-    this.#cleanup.push(end);
-    const ms = Math.min(REPLICAS_MS, Math.max(Math.ceil(this.#end + GRACE_MS - now()) - 100, 1));
-    const extend = aboutHold("EXTEND", keys, token, fence, "PX", `${leaseMs}`);
-    const [held, reached] = await Promise.all([apart.send(extend), apart.send(["WAIT", `${replicas}`, `${ms}`])]);
-    if (Number(held) !== 1) throw new Error("the hold has ended before its replicas had it");
-    return Number(reached);
+    let end = () => {
+      end = ignore;
+      apart.end();
+    };
+    this.#cleanup.push(() => end());
+    try {
+      if (this.#over) return 0;
+      const ms = Math.min(REPLICAS_MS, Math.max(Math.ceil(this.#end + GRACE_MS - now()) - 100, 1));
+      const extend = aboutHold("EXTEND", keys, token, fence, "PX", `${leaseMs}`);
+      const [held, reached] = await Promise.all([apart.send(extend), apart.send(["WAIT", `${replicas}`, `${ms}`])]);
+      if (Number(held) !== 1) throw new Error("the hold has ended before its replicas had it");
+      return Number(reached);
+    } finally {
+      // With the attempt and not with the wait: behind Sentinel, it may be the only connection that a client of node-redis has.
+      end();
+    }
   }
 
   /** @param {any} error */

@@ -8,7 +8,7 @@ import { AlreadyHeld, Closed, Locks, Lost, NotReleased, Refused, Unreachable } f
 import { createClient } from "redis";
 import { createClient as createClient5 } from "redis-5";
 
-import { start, startProxy } from "../own.mjs";
+import { start, startPair, startProxy } from "../own.mjs";
 import { assert, cmd, eventually, hangUp, info, sleep, waiting } from "../servers.mjs";
 
 const quiet = (client) => client.on("error", () => {});
@@ -97,6 +97,26 @@ for (const name of Object.keys(LIBRARIES)) {
       proxy.closed = false;
       assert.equal(await hold.release(), false);
       assert(await other.release());
+      assert.equal((await info(eye, "lock")).holders[0].token, "next");
+    });
+
+    test("a session that ends while the replicas are asked is no hold", async (t) => {
+      const { primary, replica } = await startPair(t);
+      const client = await LIBRARIES[name](primary.url);
+      const locks = new Locks(client);
+      t.after(async () => {
+        await locks.close();
+        await hangUp(client);
+      });
+      const eye = await primary.eye(t);
+      const id = await cmd(client, "CLIENT", "ID");
+      replica.freeze();
+      const told = assert.rejects(locks.acquire("lock", { session: true, replicas: 1 }), Unreachable);
+      await eventually("the replicas are asked", async () => / cmd=wait /.test(await eye.client("LIST")));
+      assert.equal(await eye.client("KILL", "ID", id), 1);
+      await eventually("the next one has it", () => cmd(eye, "LOCK.ACQUIRE", "lock", "TOKEN", "next"));
+      replica.thaw();
+      await told;
       assert.equal((await info(eye, "lock")).holders[0].token, "next");
     });
 

@@ -65,6 +65,19 @@ describe("libraries", { concurrency: 2 }, () => {
         await assert.rejects(locks.acquire("lonely", { replicas: 2, waitMs: 3_000 }), NotReplicated);
         assert(performance.now() - asked < 5_000);
         await eventually("it was given back", async () => (await locks.info("lonely")) === null);
+        // node-redis lends the only connection to the primary that it has, unless it is told to have more.
+        if (client.acquire) {
+          const main = await primary.eye(t);
+          const lend = client.acquire.bind(client);
+          client.acquire = async () => {
+            client.acquire = lend;
+            const lent = await lend();
+            assert.equal(await main.del("robbed"), 1);
+            return lent;
+          };
+          const robbed = await locks.acquire("robbed", { replicas: 1, waitMs: 20_000 });
+          assert(await robbed.release());
+        }
 
         const wait = locks.acquire("safe", { waitMs: 60_000 });
         await eventually("it waits", async () => (await locks.info("safe")).waiting === 1);
@@ -100,6 +113,31 @@ describe("libraries", { concurrency: 2 }, () => {
           assert.equal((await info(eye, "lock")).holders[0].fence, hold.fence);
           assert(await hold.release());
         }
+      });
+
+      test("with replicas, a grant that ends before they have it leaves no connection while it is asked for again", async (t) => {
+        const { primary } = await startPair(t);
+        const proxy = await startProxy(t, primary);
+        const client = await ready(library.alone(proxy.url));
+        const locks = new Locks(client);
+        t.after(async () => {
+          await locks.close();
+          await hangUp(client);
+        });
+        const eye = await primary.eye(t);
+        const count = async () => (await eye.client("LIST")).match(/^id=/gm).length;
+        const before = await count();
+        proxy.lateMs = 150;
+        const wait = locks.acquire("lock", { replicas: 1, waitMs: 60_000 });
+        for (let [round, fence] = [0, 0]; round < 5; round++) {
+          const granted = async () => (await info(eye, "lock")).holders[0]?.fence ?? 0;
+          await eventually("it is granted", async () => (await granted()) > fence);
+          fence = await granted();
+          assert.equal(await eye.del("lock"), 1);
+        }
+        const more = (await count()) - before;
+        assert(more <= 3, `${more} more connections`);
+        assert(await (await wait).release());
       });
 
       test("an adjustment of which the answer is lost happens once", async (t) => {
