@@ -9,6 +9,7 @@
 "use strict";
 
 const { setMaxListeners } = require("node:events");
+const { setTimeout: sleep } = require("node:timers/promises");
 
 const { ANSWER_MS, after, asOurs, within } = require("./bounds.js");
 const { claim } = require("./claims.js");
@@ -295,7 +296,7 @@ class Acquisition {
       } catch (error) {
         if (!passesForRelease(ofServer(error)) || now() > deadline) throw error;
       }
-      await new Promise((resolve) => setTimeout(resolve, PAUSES_MS[0]).unref());
+      await sleep(PAUSES_MS[0]);
     }
   }
 }

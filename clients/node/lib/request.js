@@ -3,7 +3,9 @@
 
 const { randomUUID } = require("node:crypto");
 
+const { within } = require("./bounds.js");
 const check = require("./check.js");
+const { ignore } = require("./clients.js");
 const { aboutHold } = require("./upkeep.js");
 
 /**
@@ -102,12 +104,7 @@ class Pending {
   /** Waits for what is under way, for so long; what comes after that is withdrawn. @param {number} ms */
   async end(ms) {
     if (!this.some) return;
-    const all = [...this.#asked];
-    /** @type {NodeJS.Timeout | undefined} */
-    let timer;
-    const limit = new Promise((resolve) => (timer = setTimeout(resolve, Math.max(ms, 0)).unref()));
-    await Promise.race([Promise.allSettled(all), limit]);
-    clearTimeout(timer);
+    await within(Promise.allSettled([...this.#asked]), ms, ignore);
     this.abandon();
   }
 
