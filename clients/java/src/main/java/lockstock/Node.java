@@ -55,7 +55,7 @@ final class Node {
                     if (closed && wire != null) wire.close();
                 }
             });
-        } catch (RuntimeException error) {
+        } catch (RuntimeException | OutOfMemoryError error) {
             opened.completeExceptionally(error);
         }
         return opened;

@@ -43,17 +43,22 @@ final class JedisWire implements Wire {
     @Override
     public CompletableFuture<Object> send(List<byte[]> words) {
         CompletableFuture<Object> reply = new CompletableFuture<>();
+        Throwable why = null;
         synchronized (this) {
             if (!closed) {
                 queue.add(new Sent(words, reply));
-                if (!busy) {
-                    busy = true;
+                if (busy) return reply;
+                try {
                     OverJedis.POOL.execute(this::work);
+                    busy = true;
+                    return reply;
+                } catch (RuntimeException | OutOfMemoryError noThread) {
+                    queue.clear();
+                    why = noThread;
                 }
-                return reply;
             }
         }
-        reply.completeExceptionally(new UnsentException(ended(null)));
+        reply.completeExceptionally(new UnsentException(why == null ? ended(null) : why));
         return reply;
     }
 
