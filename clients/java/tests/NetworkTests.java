@@ -248,6 +248,49 @@ final class NetworkTests {
         }
     }
 
+    /** As its release would be that comes over a connection that was given up. */
+    public static void aWithdrawalThatIsLateDoesNotEndTheNextHoldOfItsToken() throws Exception {
+        through((server, relay, client) -> {
+            Lock lock = client.lock("job").token("me").lease(ofMinutes(1));
+            withdrawLate(server, relay, lock);
+            server.ask("LOCK.RELEASE", "job", "other");
+            Hold hold = later(lock);
+            Thread.sleep(7_000);
+            Expect.that(hold.isOwned(), hold);
+            hold.release();
+        });
+    }
+
+    public static void aWithdrawalThatIsNotAnsweredIsSentOverAnotherConnectionSoon() throws Exception {
+        through((server, relay, client) -> {
+            withdrawLate(server, relay, client.lock("job").token("me"));
+            Expect.takes(0, 4_000, () -> {
+                Server.until("it is withdrawn", () -> server.ask("INFO", "commandstats").toString().contains("lock.release:calls=1,"));
+            });
+        });
+    }
+
+    /** Cancels a wait when nothing goes through for a while. */
+    private static void withdrawLate(Server server, Relay relay, Lock lock) throws Exception {
+        server.ask("LOCK.ACQUIRE", "job", "TOKEN", "other", "PX", 60_000);
+        CompletableFuture<Hold> asked = lock.acquireAsync(ofMinutes(1));
+        Server.until("it waits", () -> server.waiters() == 1);
+        relay.lateMs = 6_000;
+        relay.late = relay.made.get();
+        asked.cancel(true);
+    }
+
+    /** Nobody would know of the hold. */
+    public static void aRequestThatIsLateLeavesNoHold() throws Exception {
+        through((server, relay, client) -> {
+            relay.lateMs = 3_000;
+            relay.late = relay.made.get();
+            client.lock("job").lease(ofMinutes(1)).acquire(ofSeconds(20)).release();
+            Thread.sleep(4_000);
+            Expect.same(server.locks(), 0L);
+        });
+    }
+
     /** The thread of a cancelled future hears of it a moment later. */
     private static Hold later(Lock lock) throws Exception {
         List<Hold> granted = new ArrayList<>();

@@ -17,6 +17,9 @@ final class Relay implements AutoCloseable {
     final AtomicInteger made = new AtomicInteger();
     /** How many of them, the first ones, are dead without a word. */
     volatile int dead;
+    /** How many of them, the first ones, are late with what is asked, and by how much. What is under way is gone when one is reset. */
+    volatile int late;
+    volatile long lateMs;
     private final ServerSocket door;
     private final Server server;
 
@@ -71,9 +74,13 @@ final class Relay implements AutoCloseable {
                 for (int count = from.getInputStream().read(bytes); count > 0 && !(answers && cut); count = from.getInputStream().read(bytes)) {
                     lost = lost || number <= dead;
                     // In order, though the delay is less than it was.
-                    last = Math.max(last + 1, System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(delayMs));
+                    long delay = !answers && number <= late ? lateMs : delayMs;
+                    last = Math.max(last + 1, System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(delay));
                     if (!lost) parcels.add(new Parcel(java.util.Arrays.copyOf(bytes, count), last));
                 }
+            } catch (IOException reset) {
+                if (number <= late) parcels.clear();
+                last = 0;
             } finally {
                 parcels.add(new Parcel(new byte[0], last + 1));
             }

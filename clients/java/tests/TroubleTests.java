@@ -230,6 +230,25 @@ final class TroubleTests {
         Expect.same(server.locks(), 0L);
     }
 
+    public static void theWaitForATokenThatIsLeavingCounts(Server server, Client client) throws Exception {
+        server.ask("LOCK.ACQUIRE", "job", "TOKEN", "other", "PX", 60_000);
+        Lock lock = client.lock("job").token("me");
+        CompletableFuture<Hold> left = lock.acquireAsync(ofMinutes(1));
+        Server.until("it waits", () -> server.waiters() == 1);
+        AutoCloseable thaw = server.freeze();
+        left.cancel(true);
+        Expect.takes(6_000, 11_000, () -> Server.until("it ends", () -> {
+            try {
+                return lock.acquire(ofSeconds(7)) == null;
+            } catch (lockstock.AlreadyHeldException stillAsks) {
+                return false;
+            } catch (UnreachableException silent) {
+                return true;
+            }
+        }));
+        thaw.close();
+    }
+
     public static void aRequestThatMayBeSentOnceOnlyOutlivesAnIdleConnection(Server server, Client client) throws Exception {
         client.stock("mug").create(10);
         for (int time = 1; time <= 3; time++) {

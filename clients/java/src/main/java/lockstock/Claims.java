@@ -18,7 +18,7 @@ final class Claims {
         private final boolean waits;
         /** The hold, when there is one. */
         volatile Tenure tenure;
-        /** The withdrawal of the request, when there is one. */
+        /** The withdrawal of the request, or of what is left of it when its hold has ended, if there is one. */
         volatile CompletableFuture<?> withdrawal;
 
         Claim(Lock lock, String token, Thread thread, boolean waits) {
@@ -29,12 +29,12 @@ final class Claims {
         }
 
         private boolean over() {
-            return tenure != null && tenure.releasing() == null && tenure.left() == 0;
+            return tenure != null && leaving() == null && tenure.left() == 0;
         }
 
         /** Is completed when the server knows that it ends; null: it does not end. */
         private CompletableFuture<?> leaving() {
-            return tenure != null ? tenure.releasing() : withdrawal;
+            return tenure == null || withdrawal != null && !withdrawal.isDone() ? withdrawal : tenure.releasing();
         }
     }
 
@@ -90,7 +90,14 @@ final class Claims {
         return true;
     }
 
-    synchronized void leave(Claim claim) {
+    /** Ends a claim, when it has been withdrawn if it is. */
+    void leave(Claim claim, CompletableFuture<?> withdrawal) {
+        claim.withdrawal = withdrawal;
+        if (withdrawal == null) leave(claim);
+        else withdrawal.whenComplete((left, error) -> leave(claim));
+    }
+
+    private synchronized void leave(Claim claim) {
         for (String key : claim.lock.keys()) {
             claims.computeIfPresent(key, (name, all) -> {
                 all.remove(claim);

@@ -4,9 +4,17 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 
-/** One command: its words, and its (first) key, by which the server of a cluster is found. */
-record Command(List<byte[]> words, String key) {
+import lockstock.Library.Wire;
+
+/** One command: its words, its (first) key, by which the server of a cluster is found, and where it is noted as long as it may arrive. */
+record Command(List<byte[]> words, String key, Set<CompletableFuture<?>> pending) {
+    Command(List<byte[]> words, String key) {
+        this(words, key, null);
+    }
+
     static Command of(String key, Object... words) {
         return of(key, Arrays.asList(words));
     }
@@ -15,6 +23,19 @@ record Command(List<byte[]> words, String key) {
         List<byte[]> bytes = new ArrayList<>(words.size());
         for (Object word : words) bytes.add(bytes(word));
         return new Command(bytes, key);
+    }
+
+    /** The command, noted from when it is sent until it is answered or its connection is closed. */
+    Command notedIn(Set<CompletableFuture<?>> pending) {
+        return new Command(words, key, pending);
+    }
+
+    /** Sends it. */
+    CompletableFuture<Object> over(Wire wire) {
+        CompletableFuture<Object> sent = wire.send(words);
+        if (pending == null) return sent;
+        pending.add(sent);
+        return sent.whenComplete((reply, error) -> pending.remove(sent));
     }
 
     static byte[] bytes(Object word) {

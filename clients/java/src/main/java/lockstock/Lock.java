@@ -202,17 +202,14 @@ public final class Lock {
         Request request = new Request(this, token == null ? Tokens.random() : token);
         long nanos = wait.compareTo(Check.CENTURY) < 0 ? wait.toNanos() : Long.MAX_VALUE;
         Claims.Claim claim = new Claims.Claim(this, request.token, thread, nanos > 0);
-        client.claims.enter(claim, Request.hard(nanos));
+        long begun = Clock.now();
+        client.claims.enter(claim, Request.hard(begun, nanos));
         try {
-            Tenure tenure = request.stand(nanos);
+            Tenure tenure = request.stand(begun, nanos);
             tenure.claim(claim);
             return new Hold(tenure);
         } finally {
-            if (claim.tenure == null) {
-                claim.withdrawal = request.withdrawal;
-                if (claim.withdrawal == null) client.claims.leave(claim);
-                else claim.withdrawal.whenComplete((left, error) -> client.claims.leave(claim));
-            }
+            if (claim.tenure == null) client.claims.leave(claim, request.withdrawal);
         }
     }
 

@@ -26,7 +26,7 @@ final class Request {
     final Lock lock;
     final String token;
     private final Servers servers;
-    /** What was sent and is not known to be answered. */
+    /** What was sent and may arrive yet, even after what is sent later over another connection. */
     private final Set<CompletableFuture<?>> pending = ConcurrentHashMap.newKeySet();
     /** Whether the server may know of it, though nobody has its answer. */
     private boolean doubted;
@@ -48,14 +48,14 @@ final class Request {
         return new HashSet<>(lock.keys()).size();
     }
 
-    /** When a wait from now on ends at the latest. */
-    static long hard(long wait) {
-        return wait == Long.MAX_VALUE ? Long.MAX_VALUE : Clock.now() + wait + OVERTIME;
+    /** When a wait ends at the latest. */
+    static long hard(long begun, long wait) {
+        return wait == Long.MAX_VALUE ? Long.MAX_VALUE : begun + wait + OVERTIME;
     }
 
     /** Asks until the lock is granted or the time is over. */
-    Tenure stand(long wait) throws InterruptedException {
-        long begun = Clock.now(), hard = hard(wait), end = wait == Long.MAX_VALUE ? Long.MAX_VALUE : begun + wait;
+    Tenure stand(long begun, long wait) throws InterruptedException {
+        long hard = hard(begun, wait), end = wait == Long.MAX_VALUE ? Long.MAX_VALUE : begun + wait;
         boolean sure = false;
         try {
             // Without a wait at first: most locks are free, and this needs no connection of its own.
@@ -88,13 +88,13 @@ final class Request {
             }
         } catch (NotReplicatedException granted) {
             try {
-                Servers.await(withdrawal = CompletableFuture.runAsync(this::withdraw, Background.POOL), hard);
+                Servers.await(withdrawal = withdrawn(), hard);
             } catch (TimeoutError goesOn) {
                 // In the background.
             }
             throw granted;
         } finally {
-            if (!sure && withdrawal == null) withdrawal = CompletableFuture.runAsync(this::withdraw, Background.POOL);
+            if (!sure && withdrawal == null) withdrawal = withdrawn();
         }
     }
 
@@ -109,7 +109,7 @@ final class Request {
         long since = Clock.now();
         if (!waits && !lock.isSession() && lock.replicas() == 0) {
             long until = Math.min(since + Servers.PATIENCE, hard);
-            long fence = Answers.fence(Answers.plain(Servers.await(track(servers.send(acquisition(null), until)), until)));
+            long fence = Answers.fence(Answers.plain(Servers.await(servers.send(acquisition(null), until), until)));
             return fence == 0 ? null : begin(fence, since, null);
         }
         Line line = servers.dedicate(key(), hard);
@@ -149,7 +149,7 @@ final class Request {
 
     /** Sends over the line what does not wait, and does not lead elsewhere. */
     private Object quick(Line line, Command command, long hard) throws InterruptedException {
-        return Servers.await(track(line.send(command.words())), soon(hard));
+        return Servers.await(line.send(command), soon(hard));
     }
 
     /**
@@ -158,7 +158,7 @@ final class Request {
      */
     private Object acquire(Line line, Command command, long hard, boolean probes) throws InterruptedException {
         for (boolean again = true;; again = false) {
-            CompletableFuture<Object> answer = track(line.send(command.words()));
+            CompletableFuture<Object> answer = line.send(command);
             try {
                 while (probes) {
                     long look = Clock.now() + PROBE;
@@ -204,35 +204,39 @@ final class Request {
         throw new NotReplicatedException(lock + ": " + reply + " of " + lock.replicas() + " replicas took the grant, so it was released", null);
     }
 
-    <T> CompletableFuture<T> track(CompletableFuture<T> sent) {
-        pending.add(sent);
-        sent.whenComplete((reply, error) -> pending.remove(sent));
-        return sent;
+    /** Withdraws what was given up, if it may arrive yet: it would be granted to nobody, or end what the token gets next. Null: there is nothing. */
+    synchronized CompletableFuture<Void> leftovers() {
+        if (!pending.isEmpty() && (withdrawal == null || withdrawal.isDone())) withdrawal = withdrawn();
+        return withdrawal;
+    }
+
+    private CompletableFuture<Void> withdrawn() {
+        return CompletableFuture.runAsync(this::withdraw, Background.POOL);
     }
 
     /** Leaves the line, and whatever was granted, as far as a server can be told within some seconds; else the lease ends it. */
     private void withdraw() {
-        long end = Clock.now() + FAREWELL;
-        // What was sent and given up may arrive after the first of them, so there is a second when it is over.
-        tell(words("RELEASE"), FAREWELL);
-        try {
-            Servers.await(CompletableFuture.allOf(pending.toArray(CompletableFuture[]::new)), end);
-        } catch (RuntimeException | InterruptedException answered) {
-            // Nobody waits for these answers.
-        }
+        tell(FAREWELL);
         try {
             TimeUnit.NANOSECONDS.sleep(Servers.PAUSE);
         } catch (InterruptedException goesOn) {
             // Nobody has to hurry here.
         }
-        tell(words("RELEASE"), Servers.PATIENCE);
+        // What was sent and given up may have arrived after the first of them.
+        tell(Servers.PATIENCE);
     }
 
-    private void tell(Command command, long within) {
+    /** Sends a release until it is answered, and waits until nothing can arrive any more: a connection that was given up is closed soon. */
+    private void tell(long within) {
         try {
-            Servers.await(servers.ask(command, within, Servers::passesForRelease), Clock.now() + within);
+            Servers.await(servers.ask(release(), within, Servers.PATIENCE, Servers::passesForRelease), Clock.now() + within);
         } catch (RuntimeException | InterruptedException unsure) {
             // The lease ends it.
+        }
+        try {
+            Servers.await(CompletableFuture.allOf(pending.toArray(CompletableFuture[]::new)), Clock.now() + FAREWELL);
+        } catch (RuntimeException | InterruptedException answered) {
+            // Nobody waits for these answers.
         }
     }
 
@@ -247,11 +251,11 @@ final class Request {
         if (lock.isLimited()) words.addAll(List.of("LIMIT", lock.limit()));
         if (lock.isSession()) words.add("SESSION");
         if (wait != null) words.addAll(List.of("WAIT", wait));
-        return Command.of(key(), words);
+        return Command.of(key(), words).notedIn(pending);
     }
 
     /** RELEASE or EXTEND, or their forms for several keys, then more. */
-    Command words(String verb, Object... more) {
+    private Command words(String verb, Object... more) {
         List<Object> words = new ArrayList<>();
         if (lock.keys().size() > 1) {
             words.addAll(List.of("LOCK.M" + verb, token, lock.keys().size()));
@@ -261,6 +265,10 @@ final class Request {
         }
         words.addAll(List.of(more));
         return Command.of(key(), words);
+    }
+
+    Command release(Object... more) {
+        return words("RELEASE", more).notedIn(pending);
     }
 
     Command extension(long fence, long lease) {

@@ -66,25 +66,25 @@ final class Servers {
 
     /** Sends a command until it is answered. One that must not be repeated is sent again only if it is known that nothing was done. */
     CompletableFuture<Object> ask(Command command, long within, boolean repeatable) {
-        return ask(command, within, error -> passes(error) && (repeatable || isNothingDone(error)));
+        return ask(command, within, within, error -> passes(error) && (repeatable || isNothingDone(error)));
     }
 
-    /** Sends a command again after each of these errors. */
-    CompletableFuture<Object> ask(Command command, long within, Predicate<Throwable> again) {
+    /** Sends a command again after each of these errors, and waits for each answer for so long. */
+    CompletableFuture<Object> ask(Command command, long within, long each, Predicate<Throwable> again) {
         CompletableFuture<Object> answer = new CompletableFuture<>();
-        attempt(answer, command, Clock.now() + within, again);
+        attempt(answer, command, Clock.now() + within, each, again);
         return answer;
     }
 
-    private void attempt(CompletableFuture<Object> answer, Command command, long end, Predicate<Throwable> again) {
+    private void attempt(CompletableFuture<Object> answer, Command command, long end, long each, Predicate<Throwable> again) {
         // Nobody listens any more.
         if (answer.isDone()) return;
-        send(command, end).whenComplete((reply, failure) -> {
+        send(command, Math.min(end, Clock.now() + each)).whenComplete((reply, failure) -> {
             Throwable error = cause(failure);
             if (error == null) {
                 answer.complete(reply);
             } else if (again.test(error) && Clock.now() + PAUSE < end) {
-                Background.after(PAUSE, () -> attempt(answer, command, end, again));
+                Background.after(PAUSE, () -> attempt(answer, command, end, each, again));
             } else {
                 answer.completeExceptionally(error);
             }
@@ -119,7 +119,7 @@ final class Servers {
         CompletableFuture<Object> reply = new CompletableFuture<>();
         wire.whenComplete((open, error) -> {
             if (error != null) reply.completeExceptionally(unsent(cause(error)));
-            else if (!reply.isDone()) relay(open.send(command.words()), reply);
+            else if (!reply.isDone()) relay(command.over(open), reply);
         });
         limit(reply, end).whenComplete((value, failure) -> {
             Throwable error = cause(failure);
@@ -154,7 +154,7 @@ final class Servers {
                 wire.close();
             } else {
                 wire.send(ASKING);
-                relay(wire.send(command.words()), answer);
+                relay(command.over(wire), answer);
                 answer.whenComplete((reply, failure) -> wire.close());
             }
         });
@@ -296,10 +296,10 @@ final class Servers {
         }
 
         /** Sends a command. Its future ends in an error when the line is closed. */
-        synchronized CompletableFuture<Object> send(List<byte[]> words) {
+        synchronized CompletableFuture<Object> send(Command command) {
             if (closed) return CompletableFuture.failedFuture(new Closed());
             if (asks) wire.send(ASKING);
-            return wire.send(words);
+            return command.over(wire);
         }
 
         /** Goes where an answer says. False if it does not say so. */

@@ -66,7 +66,7 @@ final class Tenure {
     }
 
     private void leave() {
-        request.lock.client.claims.leave(claim);
+        request.lock.client.claims.leave(claim, request.leftovers());
     }
 
     /** Is completed when the release is over; null: it has not begun. */
@@ -170,13 +170,13 @@ final class Tenure {
 
     /** Asks over the client; or over the line, if there is one, and over the client if no answer comes there in half of the time. */
     private CompletableFuture<Object> ask(Command command, long within) {
-        if (line == null) return request.track(servers.ask(command, within, true));
+        if (line == null) return servers.ask(command, within, true);
         long end = Clock.now() + within;
-        return request.track(Servers.limit(line.send(command.words()).copy(), end - within / 2)).handle((reply, error) -> {
+        return Servers.limit(line.send(command).copy(), end - within / 2).handle((reply, error) -> {
             if (error == null) return CompletableFuture.completedFuture(reply);
             Throwable cause = Servers.cause(error);
             if (!Servers.passes(cause)) return CompletableFuture.<Object>failedFuture(cause);
-            return request.track(servers.ask(command, end - Clock.now(), true));
+            return servers.ask(command, end - Clock.now(), true);
         }).thenCompose(reply -> reply);
     }
 
@@ -199,7 +199,7 @@ final class Tenure {
             return begun;
         }
         // With the fence, a repeated release cannot end a later hold of the token.
-        release(request.words("RELEASE", "FENCE", fence), Clock.now() + Math.min(Math.max(left, LEAST), Request.FAREWELL), false);
+        release(request.release("FENCE", fence), Clock.now() + Math.min(Math.max(left, LEAST), Request.FAREWELL), false);
         return begun;
     }
 
@@ -226,8 +226,8 @@ final class Tenure {
             over = true;
         }
         if (line != null) line.close(how == End.RELEASED);
-        ended.complete(how);
-        leave();
+        // If it was lost before, its claim was made anew.
+        if (!ended.complete(how)) leave();
         release.completeAsync(() -> how, Background.POOL);
     }
 

@@ -1,5 +1,6 @@
 package lockstock.lettuce;
 
+import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -23,6 +24,10 @@ import io.lettuce.core.cluster.models.partitions.RedisClusterNode;
 import io.lettuce.core.codec.ByteArrayCodec;
 import io.lettuce.core.models.role.RedisNodeDescription;
 import io.lettuce.core.resource.ClientResources;
+import io.lettuce.core.resource.NettyCustomizer;
+import io.netty.bootstrap.Bootstrap;
+import io.netty.channel.Channel;
+import io.netty.channel.socket.SocketChannel;
 import lockstock.Client;
 import lockstock.Library;
 import lockstock.ServerException;
@@ -47,9 +52,28 @@ public final class OverLettuce implements Library {
     private OverLettuce(ClientResources resources, ClientOptions options, RedisURI uri, Supplier<List<String>> nodes) {
         this.uri = hasty(Objects.requireNonNull(uri, "where the client connects to, not null"));
         this.nodes = nodes;
-        own = RedisClient.create(resources);
+        own = RedisClient.create(resetting(resources));
         own.setOptions(options.mutate().autoReconnect(false).disconnectedBehavior(ClientOptions.DisconnectedBehavior.REJECT_COMMANDS)
             .timeoutOptions(TimeoutOptions.create()).build());
+    }
+
+    /** The same resources, but a connection that is closed sends nothing any more: what was given up must not arrive after what is sent next. */
+    private static ClientResources resetting(ClientResources shared) {
+        NettyCustomizer theirs = shared.nettyCustomizer(), ours = new NettyCustomizer() {
+            @Override
+            public void afterBootstrapInitialized(Bootstrap bootstrap) {
+                theirs.afterBootstrapInitialized(bootstrap);
+            }
+
+            @Override
+            public void afterChannelInitialized(Channel channel) {
+                theirs.afterChannelInitialized(channel);
+                if (channel instanceof SocketChannel tcp) tcp.config().setSoLinger(0);
+            }
+        };
+        Class<?>[] resources = {ClientResources.class};
+        return (ClientResources) Proxy.newProxyInstance(ClientResources.class.getClassLoader(), resources,
+            (proxy, method, arguments) -> method.getName().equals("nettyCustomizer") ? ours : method.invoke(shared, arguments));
     }
 
     /**
