@@ -230,6 +230,18 @@ final class TroubleTests {
         Expect.same(server.locks(), 0L);
     }
 
+    public static void aSessionIsLostWhenItsClientIsClosed(Server server, Client client) throws Exception {
+        Lock session = client.lock("job").session().lease(ofMinutes(1));
+        List<Hold> holds = List.of(session.acquire(), client.lock("other").session().lease(ofMinutes(1)).unattended().acquire());
+        Hold plain = client.lock("plain").acquire();
+        client.close();
+        Server.until("they are free", () -> server.locks() == 1);
+        for (Hold hold : holds) Expect.takes(0, 3_000, () -> hold.lost().get(10, TimeUnit.SECONDS));
+        for (Hold hold : holds) Expect.that(!hold.isHeld(), hold);
+        Expect.fails(LostException.class, holds.get(0)::extend);
+        Expect.that(plain.isHeld() && !plain.lost().isDone(), plain);
+    }
+
     public static void theWaitForATokenThatIsLeavingCounts(Server server, Client client) throws Exception {
         server.ask("LOCK.ACQUIRE", "job", "TOKEN", "other", "PX", 60_000);
         Lock lock = client.lock("job").token("me");

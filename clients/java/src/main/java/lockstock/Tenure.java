@@ -132,9 +132,11 @@ final class Tenure {
     }
 
     /** False where an error says that the hold is over; else it is thrown. */
-    private static boolean over(Throwable error) {
-        if (ends(Servers.cause(error))) return false;
-        throw new CompletionException(Servers.cause(error));
+    private boolean over(Throwable error) {
+        Throwable cause = Servers.cause(error);
+        // A client that was closed has closed the connection of the session.
+        if (ends(cause) || line != null && cause instanceof Servers.Closed) return false;
+        throw new CompletionException(cause);
     }
 
     static boolean ends(Throwable error) {
