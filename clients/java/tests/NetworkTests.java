@@ -280,6 +280,26 @@ final class NetworkTests {
         asked.cancel(true);
     }
 
+    public static void aShorterLeaseThatIsLateDoesNotCutALongerOneShort() throws Exception {
+        through((server, relay, client) -> {
+            Hold hold = client.lock("job").lease(ofMinutes(1)).acquire();
+            relay.lateMs = 3_000;
+            relay.late = relay.made.get();
+            Expect.fails(UnreachableException.class, () -> hold.extend(ofSeconds(6)));
+            Server.until("it is extended", () -> {
+                try {
+                    hold.extend(ofMinutes(1));
+                    return true;
+                } catch (UnreachableException silent) {
+                    return false;
+                }
+            });
+            Thread.sleep(8_000);
+            Expect.that(hold.isHeld() && hold.isOwned(), hold);
+            hold.release();
+        });
+    }
+
     /** Nobody would know of the hold. */
     public static void aRequestThatIsLateLeavesNoHold() throws Exception {
         through((server, relay, client) -> {

@@ -30,6 +30,11 @@ record Command(List<byte[]> words, String key, Set<CompletableFuture<?>> pending
         return new Command(words, key, pending);
     }
 
+    /** Is completed when none of these can arrive any more. */
+    static CompletableFuture<Void> settled(Set<CompletableFuture<?>> pending) {
+        return CompletableFuture.allOf(pending.toArray(CompletableFuture[]::new)).handle((all, error) -> null);
+    }
+
     /** Sends it. */
     CompletableFuture<Object> over(Wire wire) {
         CompletableFuture<Object> sent = wire.send(words);

@@ -234,8 +234,8 @@ final class Request {
             // The lease ends it.
         }
         try {
-            Servers.await(CompletableFuture.allOf(pending.toArray(CompletableFuture[]::new)), Clock.now() + FAREWELL);
-        } catch (RuntimeException | InterruptedException answered) {
+            Servers.await(Command.settled(pending), Clock.now() + FAREWELL);
+        } catch (RuntimeException | InterruptedException goesOn) {
             // Nobody waits for these answers.
         }
     }

@@ -3,8 +3,10 @@ package lockstock;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
@@ -43,6 +45,8 @@ final class Tenure {
     private Throwable reason;
     /** Extensions go one after another, so that the last one counts. */
     private CompletableFuture<Boolean> turn = CompletableFuture.completedFuture(true);
+    /** Those that make the lease shorter, and may arrive yet. */
+    private final Set<CompletableFuture<?>> shorter = ConcurrentHashMap.newKeySet();
 
     /** The lease counts from {@code since}. */
     Tenure(Request request, long fence, long since, Line line) {
@@ -146,17 +150,19 @@ final class Tenure {
     /** Has the hold last for a lease (0: as long as before) from now on, and for every extension after it. False if it has ended. */
     synchronized CompletableFuture<Boolean> extend(long nanos, long within) {
         long end = Clock.now() + within;
-        turn = turn.handle((before, error) -> null).thenCompose(free -> {
+        turn = turn.handle((before, error) -> null).thenCompose(free -> Command.settled(shorter)).thenCompose(free -> {
             // What was told to be lost stays so, though the server may have it still.
             if (left() == 0) return CompletableFuture.completedFuture(false);
             long since = Clock.now(), span = nanos == 0 ? lease() : nanos;
             if (since >= end) return CompletableFuture.failedFuture(new TimeoutException("no answer in time"));
+            Command command = request.extension(fence, span);
             synchronized (this) {
+                if (span < lease) command = command.notedIn(shorter);
                 // A shorter lease counts from now on, for its answer may be lost.
                 until = Math.min(until, since + span);
                 next = Math.min(next, since + span / 3);
             }
-            return ask(request.extension(fence, span), end - since).handle((reply, error) -> {
+            return ask(command, end - since).handle((reply, error) -> {
                 if (error != null) return over(error);
                 synchronized (this) {
                     if (over || !Long.valueOf(1).equals(reply)) return false;
