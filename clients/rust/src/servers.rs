@@ -12,7 +12,7 @@ use redis::{
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::client::limited;
+use crate::client::{PATIENCE, limited};
 use crate::error::timed_out;
 
 /// A Sentinel that does not answer within this time is passed over.
@@ -75,13 +75,13 @@ impl Servers {
             pattern.get_or_insert(info);
         }
         let pattern = pattern.ok_or_else(|| broken("the URL names no host"))?;
-        Ok(Self { kind, pattern: resp3(pattern), seeds, slots: Mutex::default() })
+        Ok(Self { kind, pattern: settled(pattern), seeds, slots: Mutex::default() })
     }
 
     /// One server.
     pub fn alone(info: ConnectionInfo) -> Self {
         let seeds = vec![info.addr().clone()];
-        Self { kind: Kind::Alone, pattern: resp3(info), seeds, slots: Mutex::default() }
+        Self { kind: Kind::Alone, pattern: settled(info), seeds, slots: Mutex::default() }
     }
 
     pub fn is_cluster(&self) -> bool {
@@ -231,10 +231,14 @@ impl Servers {
     }
 }
 
-/// The receiver of pushed messages also hears of the end of the connection.
-fn resp3(info: ConnectionInfo) -> ConnectionInfo {
-    let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-    info.set_redis_settings(settings)
+/// With RESP3, the receiver of pushed messages also hears of the end of the connection.
+fn settled(info: ConnectionInfo) -> ConnectionInfo {
+    let redis = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+    let tcp = info.tcp_settings().clone();
+    // A request that a network holds up is given up by the system, too. Else it could arrive after the next one of its token.
+    #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+    let tcp = tcp.set_user_timeout(PATIENCE);
+    info.set_redis_settings(redis).set_tcp_settings(tcp)
 }
 
 /// Another host and port, reached in the same way. An empty host is the same host.
