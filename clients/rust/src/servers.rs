@@ -1,7 +1,7 @@
 //! Where the server of a key is: one server, a node of a cluster, or the primary that Sentinel names.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -26,6 +26,8 @@ pub struct Servers {
     seeds: Vec<ConnectionAddr>,
     /// Which node has a slot, as far as a redirection has told.
     slots: Mutex<HashMap<u16, ConnectionAddr>>,
+    /// The node that has let no connection be made last. Others are asked first about slots of which nothing is known.
+    silent: Mutex<Option<ConnectionAddr>>,
 }
 
 enum Kind {
@@ -75,13 +77,17 @@ impl Servers {
             pattern.get_or_insert(info);
         }
         let pattern = pattern.ok_or_else(|| broken("the URL names no host"))?;
-        Ok(Self { kind, pattern: settled(pattern), seeds, slots: Mutex::default() })
+        Ok(Self::of(kind, seeds, pattern))
     }
 
     /// One server.
     pub fn alone(info: ConnectionInfo) -> Self {
         let seeds = vec![info.addr().clone()];
-        Self { kind: Kind::Alone, pattern: settled(info), seeds, slots: Mutex::default() }
+        Self::of(Kind::Alone, seeds, info)
+    }
+
+    fn of(kind: Kind, seeds: Vec<ConnectionAddr>, pattern: ConnectionInfo) -> Self {
+        Self { kind, pattern: settled(pattern), seeds, slots: Mutex::default(), silent: Mutex::default() }
     }
 
     pub fn is_cluster(&self) -> bool {
@@ -106,7 +112,11 @@ impl Servers {
     pub fn expected(&self, slot: u16) -> Option<ConnectionAddr> {
         match self.kind {
             Kind::Alone => self.seeds.first().cloned(),
-            Kind::Cluster => self.known().get(&slot).or(self.seeds.first()).cloned(),
+            Kind::Cluster => {
+                let (known, silent) = (self.known(), self.silent());
+                let speaks = || self.seeds.iter().chain(known.values()).find(|node| silent.as_ref() != Some(*node));
+                known.get(&slot).or_else(speaks).or(self.seeds.first()).cloned()
+            }
             Kind::Sentinel { .. } => self.known().get(&0).cloned(),
         }
     }
@@ -158,8 +168,8 @@ impl Servers {
                 Ok(wire)
             }
             Kind::Cluster => {
-                let mut nodes: Vec<_> = self.known().get(&slot).cloned().into_iter().collect();
-                nodes.extend(self.all());
+                let (mut nodes, first) = (self.all(), self.expected(slot));
+                nodes.sort_by_key(|node| first.as_ref() != Some(node));
                 let share = patience / u32::try_from(nodes.len()).unwrap_or(1).clamp(1, 4);
                 let mut failure = timed_out();
                 for node in nodes {
@@ -169,7 +179,12 @@ impl Servers {
                             self.known().insert(slot, node);
                             return Ok(wire);
                         }
-                        Err(error) if error.is_io_error() => failure = error,
+                        Err(error) if error.is_io_error() => {
+                            failure = error;
+                            // Another one may have its slots by now.
+                            self.known().retain(|_, at| *at != node);
+                            *self.silent() = Some(node);
+                        }
                         Err(error) => return Err(error),
                     }
                 }
@@ -226,8 +241,12 @@ impl Servers {
         Err(failure)
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<u16, ConnectionAddr>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<u16, ConnectionAddr>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn silent(&self) -> MutexGuard<'_, Option<ConnectionAddr>> {
+        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,11 +1,13 @@
 //! What the crate does when a network or a node is silent for a while. `LOCKSTOCK_SERVER` names the server.
 #![expect(clippy::expect_used, reason = "here a panic is a failed test")]
 
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use harness::{ANY, Server};
+use harness::{ANY, Cluster, OK, Server};
 use lockstock::{Client, Error, Hold};
 use redis::cmd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -16,6 +18,11 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 const SECOND: Duration = Duration::from_secs(1);
+
+fn signal(server: &Server, name: &str) {
+    let mut kill = Command::new("kill");
+    assert!(kill.arg(name).arg(server.pid().to_string()).process_group(0).status().expect("kill runs").success());
+}
 
 async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     for _ in 0..500 {
@@ -112,4 +119,53 @@ async fn a_release_that_a_network_held_up_does_not_end_a_later_hold_of_its_token
     sleep(SECOND).await;
     let owned = [first.is_owned().await, second.is_owned().await].map(|owned| owned.expect("an answer"));
     assert_eq!(owned, [true; 2]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_node_costs_the_keys_of_others_nothing_even_those_that_were_its_own() {
+    let cluster = Cluster::start_with(3, &["cluster-require-full-coverage no", "cluster-node-timeout 60000"]);
+    let keys = |of: &[usize]| -> Vec<String> {
+        (0..).map(|number| format!("job {number}")).filter(|key| of.contains(&cluster.owner(key))).take(8).collect()
+    };
+    let (its_own, of_others) = (keys(&[0]), keys(&[1, 2]));
+    let [zero, one, two] = [0, 1, 2].map(|number| cluster.node(number).address());
+    let first = Client::open(&format!("redis+cluster://{zero},{one},{two}")).expect("a URL");
+    let last = Client::open(&format!("redis+cluster://{one},{two}")).expect("a URL");
+    for key in &its_own {
+        // One of the clients learns from a redirection where the slots are.
+        for client in [&first, &last] {
+            assert!(!client.lock(key.as_str()).is_locked().await.expect("an answer"));
+        }
+    }
+    let asked = |client: &Client, keys: &[String]| -> Vec<JoinHandle<Result<bool, Error>>> {
+        let ask = |key: &String| {
+            let lock = client.lock(key.as_str());
+            tokio::spawn(async move { lock.is_locked().await })
+        };
+        keys.iter().map(ask).collect()
+    };
+    signal(cluster.node(0), "-STOP");
+    for client in [&first, &last] {
+        let silent = client.lock(its_own.first().expect("a key").as_str()).is_locked().await;
+        assert!(matches!(silent, Err(Error::Unreachable(_))), "{silent:?}");
+    }
+    for key in &its_own {
+        let lock = first.lock(key.as_str());
+        tokio::spawn(async move { while lock.is_locked().await.is_err() {} });
+    }
+    sleep(SECOND * 5 / 2).await;
+    for asked in asked(&first, &of_others) {
+        asked.await.expect("no panic").expect("another node has the key");
+    }
+    let id = cluster.node(1).cmd("CLUSTER MYID").text();
+    for key in &its_own {
+        let slot = cluster.node(1).cmd(["CLUSTER", "KEYSLOT", key.as_str()]).int();
+        for number in [1, 2] {
+            cluster.node(number).expect(format!("CLUSTER SETSLOT {slot} NODE {id}"), OK);
+        }
+    }
+    for asked in asked(&last, &its_own) {
+        asked.await.expect("no panic").expect("another node has the key now");
+    }
+    signal(cluster.node(0), "-CONT");
 }
