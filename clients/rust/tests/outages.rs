@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use harness::{ANY, Cluster, OK, Server};
 use lockstock::{Client, Error, Hold};
@@ -119,6 +119,42 @@ async fn a_release_that_a_network_held_up_does_not_end_a_later_hold_of_its_token
     sleep(SECOND).await;
     let owned = [first.is_owned().await, second.is_owned().await].map(|owned| owned.expect("an answer"));
     assert_eq!(owned, [true; 2]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_of_several_keys_that_has_lost_one_gives_the_others_back() {
+    let server = Server::start();
+    let (network, client) = Network::new(&server);
+    server.expect("LOCK.ACQUIRE a TOKEN other PX 60000", ANY);
+    let waits = asked(client.locks(["a", "b"]).wait(3 * SECOND));
+    until("it waits", || server.info_int("lockstock", "lockstock_lock_waiters") == 1).await;
+    network.is_away();
+    server.expect("LOCK.RELEASE a other", 1);
+    server.expect("EXISTS b", 1);
+    server.expect("DEL a", 1);
+    server.expect("LOCK.ACQUIRE a TOKEN other PX 60000", ANY);
+    network.brings_all();
+    let outcome = waits.await.expect("no panic");
+    assert!(matches!(outcome, Err(Error::NotGranted)), "{outcome:?}");
+    server.expect("EXISTS b", 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_time_before_the_last_release_of_the_token_belongs_to_the_wait() {
+    let server = Server::start();
+    let client = Client::open(&format!("redis://{}", server.address())).expect("a URL");
+    let lock = client.lock("page").token("me").wait(3 * SECOND);
+    server.expect("LOCK.ACQUIRE page TOKEN other PX 60000 SHARED", ANY);
+    let reader = lock.clone().shared().acquire().await.expect("readers share");
+    server.expect("CONFIG SET min-replicas-to-write 1", OK);
+    drop(reader);
+    let begun = Instant::now();
+    let waits = asked(lock);
+    sleep(SECOND * 5 / 2).await;
+    server.expect("CONFIG SET min-replicas-to-write 0", OK);
+    let outcome = waits.await.expect("no panic");
+    assert!(matches!(outcome, Err(Error::NotGranted)), "{outcome:?}");
+    assert!(begun.elapsed() < 4 * SECOND, "{:?}", begun.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

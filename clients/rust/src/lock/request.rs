@@ -30,14 +30,15 @@ pub struct Request {
 
 /// Asks for a hold of `lock`.
 pub async fn obtain(lock: Lock, claim: Arc<Claim>) -> Result<Hold, Error> {
+    let begun = Instant::now();
     let token = lock.token.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string().into());
     // A wait of centuries is as good as one without limit.
-    let end = lock.wait.and_then(|wait| Instant::now().checked_add(wait)?.checked_add(OVERTIME));
+    let end = lock.wait.and_then(|wait| begun.checked_add(wait)?.checked_add(OVERTIME));
     let request = Arc::new(Request { lock, token, claim });
     let asked = async {
         request.claim.take().await?;
         let mut open = Open { request: request.clone(), in_doubt: false };
-        request.stand(&mut open.in_doubt).await
+        request.stand(begun, &mut open.in_doubt).await
     };
     match end {
         None => asked.await,
@@ -126,8 +127,7 @@ impl Request {
     }
 
     /// Stands in line until the lock is granted or the time is over. The outcome is in doubt while the server may have granted a lock unheard.
-    async fn stand(self: &Arc<Self>, in_doubt: &mut bool) -> Result<Hold, Error> {
-        let begun = Instant::now();
+    async fn stand(self: &Arc<Self>, begun: Instant, in_doubt: &mut bool) -> Result<Hold, Error> {
         let slot = self.client().servers().slot(self.first());
         // Without a wait at first: most locks are free, and this needs no connection of its own.
         let mut left = Wait::No;
@@ -217,7 +217,8 @@ impl Request {
             let refused = match answers.map_err(Error::from) {
                 Err(error @ Error::Unreachable(_)) => return Err(error),
                 Err(error) => Some(error),
-                Ok(answers) if answers.first() != Some(&1) => return Err(Error::Lost),
+                // Of several keys, the others may be held still.
+                Ok(answers) if answers.first() != Some(&1) => Some(Error::Lost),
                 Ok(answers) => answers.get(1).and_then(|count| {
                     let replicas = usize::try_from(*count).ok().filter(|count| *count < self.lock.replicas)?;
                     Some(Error::NotReplicated { replicas })
