@@ -57,31 +57,33 @@ impl Claim {
 
     /// The caller has given up. The next claim of the token waits until the background has noticed.
     pub fn give_up(&self) {
-        self.stage.send_if_modified(|stage| {
-            let stands = *stage == Stage::Stands;
-            if stands {
-                *stage = Stage::Leaves;
-            }
-            stands
-        });
+        self.pass(Stage::Leaves, |stage| stage == Stage::Stands);
     }
 
     /// The hold has ended by itself: a later claim may have the places. One that is leaving ends when the server knows.
     pub fn lose(&self) {
-        if *self.stage.borrow() == Stage::Stands {
-            self.end();
-        }
+        self.pass(Stage::Over, |stage| stage == Stage::Stands);
     }
 
     /// A later claim may have the places.
     pub fn end(&self) {
+        self.pass(Stage::Over, |_| true);
+    }
+
+    /// Passes to this stage from one that allows it.
+    fn pass(&self, next: Stage, from: impl FnOnce(Stage) -> bool) {
         let mut claims = self.claims();
-        for place in &self.places {
-            if claims.get(place).is_some_and(|one| self.has(one)) {
-                claims.remove(place);
+        if !from(*self.stage.borrow()) {
+            return;
+        }
+        if next == Stage::Over {
+            for place in &self.places {
+                if claims.get(place).is_some_and(|one| self.has(one)) {
+                    claims.remove(place);
+                }
             }
         }
-        self.stage.send_replace(Stage::Over);
+        self.stage.send_replace(next);
     }
 
     /// Notes the claim, or tells of another one that has one of its places.
