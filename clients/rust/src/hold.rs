@@ -10,8 +10,7 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 use crate::client::{PATIENCE, Repeat};
-use crate::error::passes_for_release;
-use crate::lock::Request;
+use crate::lock::{FAREWELL, Request};
 use crate::{Error, background, clock};
 
 /// The longest look away from the clock, which goes on while the machine sleeps though timers do not.
@@ -290,8 +289,8 @@ impl State {
             return Err(Error::Lost);
         }
         let words = self.request.extension(self.fence);
-        let answer = self.ask(&words, patience, Repeat::Yes, &mut false).await?;
-        if answer != Value::Int(1) {
+        let answer = self.request.client().ask(self.request.first(), &words, patience, Repeat::Yes).await;
+        if ended(answer)? != Value::Int(1) {
             self.lose();
         }
         if *self.lost.borrow() {
@@ -301,22 +300,11 @@ impl State {
         Ok(())
     }
 
-    /// The answer, which is 0 also where another value has the key: the hold has ended then.
-    async fn ask(&self, words: &Cmd, patience: Duration, repeat: Repeat, doubt: &mut bool) -> RedisResult<Value> {
-        match self.request.client().ask_in_doubt(self.request.first(), words, patience, repeat, doubt).await {
-            Err(error) if error.code() == Some("WRONGTYPE") => Ok(Value::Int(0)),
-            answer => answer,
-        }
-    }
-
     async fn release(&self) -> Result<(), Error> {
         let mut words = self.request.words("RELEASE");
         // A repeated release cannot end a later hold of the token.
         words.arg("FENCE").arg(self.fence);
-        let mut keys: Vec<_> = self.request.keys().iter().collect();
-        keys.sort();
-        keys.dedup();
-        let said = self.say(&words, i64::try_from(keys.len()).unwrap_or(i64::MAX), true).await;
+        let said = self.say(&words, i64::try_from(self.request.keys().len()).unwrap_or(i64::MAX), true).await;
         self.request.claim.end();
         said
     }
@@ -324,20 +312,17 @@ impl State {
     /// Says it until the server has answered, within 5 s or the rest of the lease. If it `ends` the hold, an attempt that was not answered may
     /// have done so, but not for a hold that was lost before.
     async fn say(&self, words: &Cmd, whole: i64, ends: bool) -> Result<(), Error> {
-        let end = clock::now().saturating_add(self.left().clamp(Duration::from_millis(200), Duration::from_secs(5)));
+        let time = self.left().clamp(Duration::from_millis(200), FAREWELL);
         let (mut doubt, ends) = (false, ends && !*self.lost.borrow());
-        loop {
-            let left = end.saturating_sub(clock::now());
-            match self.ask(words, left.min(PATIENCE), Repeat::No, &mut doubt).await {
-                Ok(answer) if ends && doubt || answer == Value::Int(whole) => return Ok(()),
-                Ok(_) => return Err(Error::Lost),
-                Err(error) => {
-                    if !passes_for_release(&error) || clock::now() >= end {
-                        return Err(error.into());
-                    }
-                    sleep(crate::client::PAUSE).await;
-                }
-            }
-        }
+        let answer = ended(self.request.say(words, time, &mut doubt).await)?;
+        if ends && doubt || answer == Value::Int(whole) { Ok(()) } else { Err(Error::Lost) }
+    }
+}
+
+/// The answer, which is 0 also where another value has the key: the hold has ended then.
+fn ended(answer: RedisResult<Value>) -> RedisResult<Value> {
+    match answer {
+        Err(error) if error.code() == Some("WRONGTYPE") => Ok(Value::Int(0)),
+        answer => answer,
     }
 }

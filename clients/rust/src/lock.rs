@@ -2,13 +2,13 @@
 
 mod request;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{Value, cmd};
 
-pub use request::Request;
+pub use request::{FAREWELL, Request};
 
 use crate::claims::Claim;
 use crate::client::{Client, Repeat};
@@ -32,7 +32,9 @@ pub struct Lock {
 }
 
 impl Lock {
-    pub(crate) fn new(client: Client, keys: Vec<Vec<u8>>) -> Self {
+    pub(crate) fn new(client: Client, mut keys: Vec<Vec<u8>>) -> Self {
+        let mut named = HashSet::new();
+        keys.retain(|key| named.insert(key.clone()));
         Self {
             client,
             keys,

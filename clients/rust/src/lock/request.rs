@@ -17,6 +17,8 @@ use crate::{Error, background, clock};
 
 /// How long replicas have to take a grant.
 const REPLICATION: Duration = Duration::from_secs(1);
+/// How long to go on telling servers that a hold or a wait ends.
+pub const FAREWELL: Duration = Duration::from_secs(5);
 /// How much later than its time a wait ends at most.
 const OVERTIME: Duration = Duration::from_millis(1_900);
 
@@ -265,18 +267,25 @@ impl Request {
         number > named.len() || named.iter().any(|waiter| waiter.get("token") == Some(&token))
     }
 
-    /// Leaves the line and whatever was granted, as far as a server can be told within 5 s; else the lease ends it.
-    pub async fn withdraw(&self) {
-        let end = Instant::now() + Duration::from_secs(5);
-        while let Err(error) = self.client().ask(self.first(), &self.words("RELEASE"), PATIENCE, Repeat::Yes).await
-            && passes_for_release(&error)
-            && Instant::now() < end
-        {
-            sleep(PAUSE).await;
-        }
+    /// Leaves the line and whatever was granted, as far as a server can be told; else the lease ends it.
+    async fn withdraw(&self) {
+        let words = self.words("RELEASE");
+        let _ = self.say(&words, FAREWELL, &mut false).await;
         // A request that was sent over an abandoned connection may arrive after the first release.
         sleep(PAUSE).await;
-        let _ = self.client().ask(self.first(), &self.words("RELEASE"), PATIENCE, Repeat::Yes).await;
+        let _ = self.client().ask(self.first(), &words, PATIENCE, Repeat::Yes).await;
+    }
+
+    /// Says it until the server has taken it, within `time`. `doubt` becomes true if it was sent and no answer came.
+    pub async fn say(&self, words: &Cmd, time: Duration, doubt: &mut bool) -> RedisResult<Value> {
+        let end = clock::now().saturating_add(time);
+        loop {
+            let left = end.saturating_sub(clock::now());
+            match self.client().ask_in_doubt(self.first(), words, left.min(PATIENCE), Repeat::No, doubt).await {
+                Err(error) if passes_for_release(&error) && clock::now() < end => sleep(PAUSE).await,
+                answer => return answer,
+            }
+        }
     }
 }
 
