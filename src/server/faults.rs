@@ -14,6 +14,15 @@ pub fn reply_point() {
     injected::reply();
 }
 
+/// Runs `f`, which calls a command of ours only to ask the server something. No injected panic strikes that command: panics are meant for what
+/// a test does.
+#[inline]
+pub fn spare<R>(f: impl FnOnce() -> R) -> R {
+    #[cfg(debug_assertions)]
+    let _spared = injected::Spared::begin();
+    f()
+}
+
 #[cfg(debug_assertions)]
 pub use injected::{Entry, Fault, arm, seen};
 
@@ -48,6 +57,8 @@ mod injected {
         static PASSED: Cell<u64> = const { Cell::new(0) };
         /// Whether it has begun to reply.
         static REPLYING: Cell<bool> = const { Cell::new(false) };
+        /// Whether no entry is struck now.
+        static SPARED: Cell<bool> = const { Cell::new(false) };
     }
 
     /// Arms `fault`, replacing the one before: the next entries with its name panic at its point.
@@ -73,7 +84,8 @@ mod injected {
     impl Entry {
         /// Begins the entry `doing`; panics if a panic is armed for its start.
         pub fn begin(doing: &str) -> Self {
-            let found = armed().as_ref().filter(|fault| fault.doing == doing.as_bytes()).map(|fault| fault.point);
+            let strikes = |fault: &&Fault| fault.doing == doing.as_bytes() && !SPARED.get();
+            let found = armed().as_ref().filter(strikes).map(|fault| fault.point);
             let entry = Self { chosen: found.is_some() };
             if let Some(point) = found {
                 REPLYING.set(false);
@@ -93,6 +105,22 @@ mod injected {
                 STRIKES_AT.set(None);
                 MOST.fetch_max(PASSED.get(), Ordering::Relaxed);
             }
+        }
+    }
+
+    /// A time in which no entry is struck.
+    pub struct Spared;
+
+    impl Spared {
+        pub fn begin() -> Self {
+            SPARED.set(true);
+            Self
+        }
+    }
+
+    impl Drop for Spared {
+        fn drop(&mut self) {
+            SPARED.set(false);
         }
     }
 

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::call::{self, How};
 use super::ctx::Ctx;
+use super::faults;
 use super::io_threads::{self, KeySearch};
 
 /// The command that the questions name: `LOCK.MRELEASE token numkeys key [key …]`. It is a write command, and it cannot be renamed.
@@ -39,7 +40,7 @@ pub fn refuses_all(ctx: &mut Ctx<'_>) -> bool {
     let how = if is_dry() { How::DryForScript } else { How::ForScript };
     // It names no key, because Valkey 9.1 first looks whether this node serves the keys.
     let reply = if io_threads::search() == KeySearch::Asking {
-        call::call(ctx, WRITE, how, &[NO_TOKEN, b"0", b"-"])
+        faults::spare(|| call::call(ctx, WRITE, how, &[NO_TOKEN, b"0", b"-"]))
     } else {
         call::call(ctx, KEYLESS.0, how, &KEYLESS.1)
     };
@@ -60,7 +61,7 @@ pub(super) fn check(ctx: &mut Ctx<'_>, keys: &[&[u8]]) -> Result<(), ErrorKind> 
         !call::call(ctx, WRITE, How::Dry, &words).is_some_and(|reply| reply.is_error())
     } else {
         // An error of the command itself; null if the server refused the call.
-        call::call(ctx, WRITE, How::Quietly, &words).is_some()
+        faults::spare(|| call::call(ctx, WRITE, How::Quietly, &words)).is_some()
     };
     if would_run { Ok(()) } else { Err(Error::last_os_error().kind()) }
 }

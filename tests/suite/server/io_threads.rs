@@ -42,7 +42,8 @@ fn strain(server: &Server) {
             }
         }
     }
-    server.cmd("STOCK.INFO {t}three").field("sold").is((CLIENTS * ROUNDS * 4) as i64);
+    let sold = i64::try_from(CLIENTS * ROUNDS * 4).expect("a small number");
+    server.cmd("STOCK.INFO {t}three").field("sold").is(sold);
 }
 
 /// The replica gets everything.
