@@ -250,7 +250,7 @@ impl<'a> Args<'a> {
     pub(super) fn at<N>(&self, positions: Vec<(i32, N)>) -> impl Iterator<Item = (&'a [u8], N)> {
         positions.into_iter().filter_map(|(position, note)| {
             let mut args = self.clone();
-            args.skip(usize::try_from(position).ok()?.checked_sub(1)?).ok()?;
+            args.rest = self.raw().get(usize::try_from(position).ok()?.checked_sub(1)?..)?.iter();
             Some((args.take()?.bytes(), note))
         })
     }

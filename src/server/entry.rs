@@ -10,6 +10,7 @@ use super::cluster;
 use super::command::Command;
 use super::ctx::Ctx;
 use super::guard::{guard, guard_unlocked};
+use super::io_threads::{self, KeySearch};
 use super::panics::{FAULT, make_good};
 
 /// The function that the server calls for the command `C`.
@@ -52,8 +53,9 @@ pub(super) unsafe extern "C" fn command_that_checks_keys<C: Command>(
             return None;
         }
         let (keys, flags): (Vec<&[u8]>, Vec<c_int>) = args.at(C::SPEC.keys.positions(args.clone(), count)).unzip();
-        let mut uses = keys.iter().zip(flags);
-        if C::SPEC.keys.is_by_steps() && !uses.all(|(key, flags)| acl::may_use(&mut ctx, key, flags)) {
+        // Redis has checked all of them.
+        let is_unchecked = io_threads::search() == KeySearch::FirstSpec && C::SPEC.keys.is_by_steps();
+        if is_unchecked && !keys.iter().zip(flags).all(|(key, flags)| acl::may_use(&mut ctx, key, flags)) {
             return Some(FORBIDDEN);
         }
         cluster::refusal(&mut ctx, &keys)

@@ -7,6 +7,7 @@ mod crowds;
 mod deadlock;
 mod delivery;
 mod doubt;
+mod ended_by_requests;
 mod ends;
 mod explore;
 mod fence;
