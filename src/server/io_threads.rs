@@ -3,6 +3,8 @@
 //! Redis 8.6 does so, and Valkey 8.1 and 9.1 in a cluster, if `io-threads` is above 1. To ask a module's command for its keys, they make and
 //! free a context on this thread. This runs work that belongs to the main thread, and crashes the server. So on these servers no command may
 //! be asked. They find what they can by the specifications of a command, and the command checks the rest itself.
+//!
+//! How a command is found is fixed when it is registered. Valkey 9 can get I/O threads later, so there a node never asks.
 
 use std::sync::OnceLock;
 
@@ -25,11 +27,11 @@ static SEARCH: OnceLock<KeySearch> = OnceLock::new();
 /// Finds out how this server may find keys. Called once, at load, before the commands are registered.
 pub fn learn(ctx: &mut Ctx<'_>) {
     let has_threads = server_facts::setting(ctx, c"io-threads").is_none_or(|number| number != "1");
-    let search = if !has_threads {
-        KeySearch::Asking
-    } else if server_facts::is_valkey() {
-        if ctx.flags().is_cluster() { KeySearch::FirstSpec } else { KeySearch::Asking }
-    } else if server_facts::of_info(c"server", c"redis_version").is_some_and(|version| uses_specs(&version)) {
+    let is_since = |field, first| server_facts::of_info(c"server", field).is_some_and(|version| is_since(&version, first));
+    let search = if server_facts::is_valkey() {
+        let may_have_threads = has_threads || is_since(c"valkey_version", (9, 0));
+        if ctx.flags().is_cluster() && may_have_threads { KeySearch::FirstSpec } else { KeySearch::Asking }
+    } else if has_threads && is_since(c"redis_version", (8, 2)) {
         KeySearch::Specs
     } else {
         KeySearch::Asking
@@ -37,10 +39,10 @@ pub fn learn(ctx: &mut Ctx<'_>) {
     SEARCH.get_or_init(|| search);
 }
 
-/// Whether this version of Redis finds the keys of every command by its specifications.
-fn uses_specs(version: &str) -> bool {
-    let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
-    (numbers.next(), numbers.next()) >= (Some(8), Some(2))
+/// Whether a version is `first` or a later one.
+fn is_since(version: &str, first: (u32, u32)) -> bool {
+    let mut numbers = version.split('.').map_while(|number| number.parse().ok());
+    matches!((numbers.next(), numbers.next()), (Some(major), Some(minor)) if (major, minor) >= first)
 }
 
 /// How this server finds keys.
@@ -50,11 +52,13 @@ pub fn search() -> KeySearch {
 
 #[cfg(test)]
 mod tests {
-    use super::uses_specs;
+    use super::is_since;
 
     #[test]
-    fn redis_uses_specifications_since_8_2() {
-        assert_eq!(["7.0.15", "7.4.1", "8.0.2", ""].map(uses_specs), [false; 4]);
-        assert_eq!(["8.2.0", "8.6.3", "8.10.0", "9.0.0"].map(uses_specs), [true; 4]);
+    fn versions_are_compared_by_their_numbers() {
+        assert_eq!(["7.0.15", "8.0.2", "8.10", "8.2.0", "8.10.0", "9.0.0"].map(|version| is_since(version, (8, 2))), [
+            false, false, true, true, true, true
+        ]);
+        assert_eq!(["", "8", "unstable"].map(|version| is_since(version, (8, 0))), [false; 3]);
     }
 }

@@ -65,6 +65,19 @@ fn a_server_survives_calls_with_many_keys() {
 }
 
 #[test]
+fn a_node_of_a_cluster_survives_them_if_it_gets_its_threads_later() {
+    let cluster = Cluster::start(3);
+    let at = cluster.owner("{t}");
+    let primary = cluster.node(at);
+    let can_get_threads = primary.is_valkey() && primary.version() >= [9, 0, 0];
+    primary.client().expect("CONFIG SET io-threads 2", if can_get_threads { OK } else { err("ERR") });
+    let replica = cluster.replica_of(at);
+    prepare(&mut primary.client());
+    strain(primary);
+    follows(primary, &replica);
+}
+
+#[test]
 fn a_node_of_a_cluster_survives_them_and_serves_only_keys_of_one_slot() {
     let cluster = Cluster::start_with(3, &[THREADS]);
     let (from, to) = (cluster.owner("{t}"), (cluster.owner("{t}") + 1) % 3);
