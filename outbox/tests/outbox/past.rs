@@ -95,20 +95,25 @@ pub fn a_sale_that_was_created_anew_stops_and_is_reconciled(kind: Kind) {
     }
 }
 
+/// Sells `count` orders of a sale on the stream that another sale had, and of one whose first form had its name and its stream.
+fn create_again(client: &mut Client, count: usize) {
+    client.expect("STOCK.CREATE next 1000 STREAM others DEADLINES", OK);
+    client.expect("STOCK.CREATE twice 1000 STREAM twices DEADLINES", OK);
+    sell(client, "twice", "first", 4);
+    client.expect("DEL twice", 1);
+    client.expect("STOCK.CREATE twice 1000 STREAM twices DEADLINES", OK);
+    for sale in ["next", "twice"] {
+        sell(client, sale, "new", count);
+    }
+}
+
 pub fn a_stream_that_an_earlier_sale_had_stops_its_sale(kind: Kind) {
     for count in [0, 1, 5, 9] {
         let (server, database) = (Server::start(), Database::start(kind));
         let mut client = known(&server, &database);
         // The outbox has written all of the one, and nothing of the other.
         client.expect("DEL other", 1);
-        client.expect("STOCK.CREATE next 1000 STREAM others DEADLINES", OK);
-        client.expect("STOCK.CREATE twice 1000 STREAM twices DEADLINES", OK);
-        sell(&mut client, "twice", "first", 4);
-        client.expect("DEL twice", 1);
-        client.expect("STOCK.CREATE twice 1000 STREAM twices DEADLINES", OK);
-        for sale in ["next", "twice"] {
-            sell(&mut client, sale, "new", count);
-        }
+        create_again(&mut client, count);
         stops(&server, &database, "next: stopped: its stream has ");
         stops(&server, &database, "twice: stopped: its stream has ");
         let rows = database.rows("SELECT count(*) FROM lockstock_orders WHERE sale = 'next' OR sale = 'twice'");
@@ -125,14 +130,7 @@ pub fn a_stream_that_an_earlier_sale_had_stops_its_sale(kind: Kind) {
     let (server, database) = (Server::start(), Database::start(kind));
     let mut client = known(&server, &database);
     client.expect("DEL other others", 2);
-    client.expect("STOCK.CREATE next 1000 STREAM others DEADLINES", OK);
-    client.expect("STOCK.CREATE twice 1000 STREAM twices DEADLINES", OK);
-    sell(&mut client, "twice", "first", 4);
-    client.expect("DEL twice", 1);
-    client.expect("STOCK.CREATE twice 1000 STREAM twices DEADLINES", OK);
-    for sale in ["next", "twice"] {
-        sell(&mut client, sale, "new", 5);
-    }
+    create_again(&mut client, 5);
     client.expect("XTRIM twices MAXLEN 5", 4);
     once(&server, &database, EVERYTHING);
     assert!(agrees(&database, &mut client, "next") && agrees(&database, &mut client, "twice"));

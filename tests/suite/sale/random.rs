@@ -23,7 +23,8 @@ fn step(random: &mut fastrand::Rng) -> Words {
         9..12 => format!("STOCK.CONFIRM sale {id}"),
         12..16 => format!("STOCK.CANCEL sale {id}"),
         16 => format!("STOCK.EXTEND sale {id} PX {}", [1, 10, 60_000][random.usize(..3)]),
-        17 => format!("STOCK.ADJUST sale {}", random.i8(-5..6)),
+        // A little more is taken than given, so that the sale stays small.
+        17 => format!("STOCK.ADJUST sale {}", random.i8(-6..6)),
         18 => format!("STOCK.ALTER sale LIMIT {} REBUY {}", random.u8(..9), ["yes", "no"][random.usize(..2)]),
         _ => format!("STOCK.ORDER sale {id}"),
     };
