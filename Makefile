@@ -136,7 +136,8 @@ test-package: build tools ## The packages made, installed and loaded by every se
 test-monitoring: build ## What contrib/ has for monitoring, loaded by redis_exporter and Prometheus (installed, or Debian's packages unpacked)
 	@scripts/test-monitoring
 
-test-docs: build ## The programs in Python and Node on the pages of the documentation, and examples/ (needs Node and curl)
+test-docs: build ## The programs in Python and Node on the pages of the documentation, and examples/ (needs Node, curl and sqlite3)
+	cargo build --quiet --release --locked -p lockstock-outbox
 	@scripts/python
 	npm install --prefix examples/shop --no-package-lock --no-audit --no-fund --silent
 	LOCKSTOCK_PYTHON=$(CURDIR)/target/python/bin/python $(TEST) --ignored docs::python docs::shop docs::examples

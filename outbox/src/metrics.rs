@@ -136,7 +136,7 @@ impl Metrics {
         whole(
             "stopped",
             "gauge",
-            "Whether the sale was left alone because events of it are missing.",
+            "Whether the sale was stopped. The log names the reason.",
             &each(&|sale| Some(u8::from(sale.stopped.load(Relaxed)).to_string())),
         );
         let transactions = self.transactions.load(Relaxed).to_string();

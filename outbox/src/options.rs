@@ -65,7 +65,7 @@ Tables, made if they are missing:
 Times: 500ms, 30s, 5m, 2h, 7d.
 
 Exit status: 0 after --once, TERM or INT,
-   1  --once has left a sale alone whose events are missing
+   1  --once has stopped a sale; the log names the reason
   64  wrong usage
   78  the database or the server refuses: a password, a table of another shape, no module";
 

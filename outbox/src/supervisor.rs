@@ -119,7 +119,7 @@ struct Supervisor {
     followers: JoinSet<(Vec<u8>, End)>,
     followed: HashSet<Vec<u8>>,
     left: HashMap<Vec<u8>, Left>,
-    /// Whether a sale was left alone whose events are missing.
+    /// Whether a sale was stopped.
     stopped: bool,
 }
 

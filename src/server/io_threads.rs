@@ -27,7 +27,8 @@ static SEARCH: OnceLock<KeySearch> = OnceLock::new();
 /// Finds out how this server may find keys. Called once, at load, before the commands are registered.
 pub fn learn(ctx: &mut Ctx<'_>) {
     let has_threads = server_facts::setting(ctx, c"io-threads").is_none_or(|number| number != "1");
-    let is_since = |field, first| server_facts::of_info(c"server", field).is_some_and(|version| is_since(&version, first));
+    let is_since =
+        |field, first| server_facts::of_info(c"server", field).is_some_and(|version| is_since(&version, first));
     let search = if server_facts::is_valkey() {
         let may_have_threads = has_threads || is_since(c"valkey_version", (9, 0));
         if ctx.flags().is_cluster() && may_have_threads { KeySearch::FirstSpec } else { KeySearch::Asking }
@@ -56,9 +57,10 @@ mod tests {
 
     #[test]
     fn versions_are_compared_by_their_numbers() {
-        assert_eq!(["7.0.15", "8.0.2", "8.10", "8.2.0", "8.10.0", "9.0.0"].map(|version| is_since(version, (8, 2))), [
-            false, false, true, true, true, true
-        ]);
+        assert_eq!(
+            ["7.0.15", "8.0.2", "8.10", "8.2.0", "8.10.0", "9.0.0"].map(|version| is_since(version, (8, 2))),
+            [false, false, true, true, true, true]
+        );
         assert_eq!(["", "8", "unstable"].map(|version| is_since(version, (8, 0))), [false; 3]);
     }
 }

@@ -4,6 +4,8 @@ The bug: `return False` in `finally` runs whatever happened before. The buyer he
 """
 
 import os
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import redis
 
@@ -29,4 +31,7 @@ r.set("batch", 20)
 print("ann buys 2:", buy("ann", 2))
 print("ann tries again:", buy("ann", 2))
 print("ann has:", r.hget("batch:bought", "ann"))
+with ThreadPoolExecutor(9) as shops:
+    print("nine others buy 2:", dict(Counter(shops.map(lambda user: buy(user, 2), range(9)))))
+print("left:", r.get("batch"))
 r.delete("batch", "batch:bought")

@@ -105,7 +105,7 @@ fn the_module_is_where_each_way_of_installing_puts_it() {
     let package = file("scripts/package");
     for (way, prefix, line) in [
         ("make deb ", "/usr", "stage \"$root\" /usr\n"),
-        ("make install", "/usr/local", "stage \"${DESTDIR:-}\" \"${PREFIX:-/usr/local}\"\n"),
+        ("make install PREFIX=/usr ", "/usr", "stage \"${DESTDIR:-}\" \"${PREFIX:-/usr/local}\"\n"),
     ] {
         assert!(package.contains(line), "{line}");
         assert!(package.contains("local module=$prefix/lib/lockstock/liblockstock.so\n"));

@@ -1,7 +1,9 @@
 //! examples/shop: both shops answer what their page says, also a second time.
 //!
-//! They need `FastAPI`, Express and curl: `make test-docs` installs the first two and runs this.
+//! They need `FastAPI`, Express, curl, sqlite3 and the outbox: `make test-docs` gets all but curl and sqlite3, and runs this.
 
+use std::env;
+use std::fs;
 use std::process::{Child, Command, Stdio};
 
 use harness::{Server, eventually, free_port, kill, spawn};
@@ -20,10 +22,14 @@ impl Drop for Running {
     }
 }
 
-/// What a shell prints.
-fn shell(line: &str) -> String {
-    let output = Command::new("sh").args(["-c", line]).output().expect("a shell");
-    String::from_utf8(output.stdout).expect("text")
+/// What a shell prints. It finds the outbox and the server, and writes in a folder of the server.
+fn shell(line: &str, server: &Server) -> String {
+    let path =
+        format!("{}:{}", concat!(env!("CARGO_MANIFEST_DIR"), "/target/release"), env::var("PATH").expect("a path"));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", line]).current_dir(server.dir()).env("PATH", path);
+    let output = shell.env("LOCKSTOCK_URL", format!("redis://{}", server.address())).output().expect("a shell");
+    String::from_utf8(output.stdout).expect("text").trim_end().into()
 }
 
 fn play(mut shop: Command, port: u16, server: &Server) {
@@ -31,7 +37,9 @@ fn play(mut shop: Command, port: u16, server: &Server) {
     shop.stdin(Stdio::null());
     let _shop = Running(spawn(shop).expect("it starts"));
     let here = format!("localhost:{port}");
-    eventually("it listens", || shell(&format!("curl -s {here}/sales/x/orders/x")) == r#"{"status":"NOORDER"}"#);
+    eventually("it listens", || {
+        shell(&format!("curl -s {here}/sales/x/orders/x"), server) == r#"{"status":"NOORDER"}"#
+    });
     let again = SHOP.text.split("To begin anew, run `redis-cli ").nth(1).and_then(|rest| rest.split('`').next());
     let again = again.expect("how to begin anew");
     for _ in 0..2 {
@@ -39,12 +47,13 @@ fn play(mut shop: Command, port: u16, server: &Server) {
         for block in SHOP.blocks("text") {
             for (call, printed) in block.shell_calls() {
                 let call = call.replace("localhost:8000", &here).replace("curl ", "curl -s ");
-                assert_eq!(shell(&call), printed.join("\n"), "{call}");
+                assert_eq!(shell(&call, server), printed.join("\n"), "{call}");
                 played += 1;
             }
         }
-        assert_eq!(played, 17);
+        assert_eq!(played, 19);
         server.cmd(again);
+        fs::remove_file(server.dir().join("orders.db")).expect("the outbox made it");
         server.expect("DBSIZE", 0);
     }
 }

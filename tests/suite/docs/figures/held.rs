@@ -122,7 +122,6 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
     (PERFORMANCE, "polled every 1 ms", "benches/compare/src/chapters/handover.rs", "[1, 10, 100].map(|every|"),
     (PERFORMANCE, "50 connections", "benches/compare/src/pump.rs", "CONNECTIONS: usize = 50;"),
     (PERFORMANCE, "every 1, 10 or 100 ms", "benches/compare/src/chapters/handover.rs", "[1, 10, 100].map(|every|"),
-    (PERFORMANCE, "script: 5 × `GET`", "benches/compare/src/ways/cart.rs", "LEGS: usize = 5;"),
     (PERFORMANCE, "or after 1 ms", "benches/compare/src/chapters/handover.rs", "time: Duration::from_millis(1)"),
     (
         PERFORMANCE,

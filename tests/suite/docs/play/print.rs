@@ -24,6 +24,10 @@ pub fn print(reply: &Reply) -> Vec<String> {
             lines[0] = format!("{} =>{behind}", lines[0]);
             lines.into_iter().chain(rows).collect()
         }),
+        Reply::Push(items) if items.first().is_some_and(|kind| kind.text() == "invalidate") => {
+            let keys: Vec<String> = items[1].items().iter().map(|key| format!("'{}'", key.text())).collect();
+            vec![format!("-> invalidate: {}", keys.join(", "))]
+        }
         other => panic!("a reply that lockstock does not give: {other:?}"),
     }
 }

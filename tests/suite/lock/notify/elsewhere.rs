@@ -131,6 +131,7 @@ fn who_waits_for_a_slot_that_moves_is_redirected_and_never_granted_on_the_wrong_
     let (cluster, from, to) = moving();
     let node = cluster.node(from);
     let (mut holder, mut client, mut news) = (node.client(), node.client(), Channel::of(node, "news"));
+    let mut there = Channel::of(cluster.node(to), "news");
     holder.expect("LOCK.ACQUIRE lock TOKEN holder", ANY);
     client.expect(ASK, 1);
     client.expect("LOCK.MACQUIRE 2 {lock}a lock TOKEN m WAIT 0 NOTIFY news", 2);
@@ -147,12 +148,13 @@ fn who_waits_for_a_slot_that_moves_is_redirected_and_never_granted_on_the_wrong_
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
     let mut line = Line::at(node);
     assert_eq!((line.count("lock_waiters"), line.count("lock_grants")), (0, 1));
-    // Over there they stand in line again.
-    let node = cluster.node(to);
-    let (mut client, mut news) = (node.client(), Channel::of(node, "news"));
+    // Over there they stand in line again. A channel is the same on all nodes.
+    there.fails(ABOUT, &moved);
+    there.fails(r#""keys":["{lock}a","lock"],"token":"m""#, &moved);
+    let mut client = cluster.node(to).client();
     client.expect(ASK, 1);
     client.expect("LOCK.RELEASE lock holder", 1);
-    news.grants(ABOUT, 30_000);
+    there.grants(ABOUT, 30_000);
 }
 
 #[test]
