@@ -34,7 +34,7 @@ JUDGE = cargo test --quiet --locked $(LIGHT) --bin lockstock-chaos -- check:: &&
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build faults tools install dist deb test test-panics test-tools test-outbox test-clients test-clients-go test-clients-java test-clients-php test-clients-rust test-fresh test-docs release-check release-files test-package test-monitoring test-servers test-large test-leaks soak test-valgrind chaos
+.PHONY: help run demo build faults tools install dist deb test test-panics test-tools test-outbox test-clients test-clients-go test-clients-java test-clients-php test-clients-rust test-fresh test-docs release-check release-files test-package test-monitoring test-servers test-upgrade test-large test-leaks soak test-valgrind chaos
 .PHONY: bench bench-instructions bench-outbox explore simulation check check-all deny asan miri fuzz site servers server-source deps clean
 
 help: ## Show this list
@@ -145,6 +145,10 @@ test-docs: build ## The programs in Python and Node on the pages of the document
 test-servers: check-all build ## All checks, and the tests that need a server, the outbox's with SQLite too, on every supported server (SERVER: on that one)
 	@scripts/servers
 	@scripts/test-servers $(TEST_THREADS)
+
+test-upgrade: build ## The upgrade from an older module and back (OLD=path of its liblockstock.so)
+	@test -f "$(OLD)" || { echo 'make test-upgrade: OLD=path of an older liblockstock.so' >&2; exit 1; }
+	LOCKSTOCK_OLD_MODULE=$(abspath $(OLD)) $(TEST) --include-ignored server::upgrade
 
 test-large: build ## A million orders, locks, waits and places in line, ten thousand waiters, with figures; takes minutes
 	cargo test --locked --test suite -- --ignored --nocapture --test-threads=1 large crowd::
