@@ -1,19 +1,20 @@
 //! What the crate does when answers are lost, cut or refused, and when primaries are replaced. `LOCKSTOCK_SERVER` names the server.
 #![expect(clippy::expect_used, reason = "here a panic is a failed test")]
 
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use harness::{ANY, Cluster, OK, Reply, Server, eventually};
-use lockstock::{Client, Error, Hold};
+use lockstock::{Client, Error};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
+
+mod support;
+
+use support::{asked, signal, until};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -21,27 +22,8 @@ fn client(server: &Server) -> Client {
     Client::open(&format!("redis://{}", server.address())).expect("a URL")
 }
 
-fn signal(server: &Server, name: &str) {
-    let mut kill = Command::new("kill");
-    assert!(kill.arg(name).arg(server.pid().to_string()).process_group(0).status().expect("kill runs").success());
-}
-
 fn waiters(server: &Server) -> i64 {
     server.info_int("lockstock", "lockstock_lock_waiters")
-}
-
-async fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    for _ in 0..500 {
-        if condition() {
-            return;
-        }
-        sleep(Duration::from_millis(20)).await;
-    }
-    assert!(condition(), "{what}");
-}
-
-fn asked(lock: lockstock::Lock) -> JoinHandle<Result<Hold, Error>> {
-    tokio::spawn(async move { lock.acquire().await })
 }
 
 /// What a relay does with the answers of connections that were made before the one of this number: none of them passes; and with those

@@ -1,14 +1,12 @@
 //! What the crate does when a network or a node is silent for a while. `LOCKSTOCK_SERVER` names the server.
 #![expect(clippy::expect_used, reason = "here a panic is a failed test")]
 
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use harness::{ANY, Cluster, OK, Server};
-use lockstock::{Client, Error, Hold};
+use lockstock::{Client, Error};
 use redis::cmd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -17,26 +15,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
+mod support;
+
+use support::{asked, signal, until};
+
 const SECOND: Duration = Duration::from_secs(1);
-
-fn signal(server: &Server, name: &str) {
-    let mut kill = Command::new("kill");
-    assert!(kill.arg(name).arg(server.pid().to_string()).process_group(0).status().expect("kill runs").success());
-}
-
-async fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    for _ in 0..500 {
-        if condition() {
-            return;
-        }
-        sleep(Duration::from_millis(20)).await;
-    }
-    assert!(condition(), "{what}");
-}
-
-fn asked(lock: lockstock::Lock) -> JoinHandle<Result<Hold, Error>> {
-    tokio::spawn(async move { lock.acquire().await })
-}
 
 /// A network before a server. What it holds up stays in the client's system for the most part.
 struct Network {
