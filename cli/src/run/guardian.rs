@@ -430,6 +430,7 @@ impl Guard {
         let said = match released {
             Ok(()) => verbose.then(|| format!("released {name}")),
             Err(Error::Lost) => verbose.then(|| format!("{name}: the lock had ended before it was released")),
+            Err(error @ Error::NotReleased) => verbose.then(|| format!("{name}: {error}")),
             Err(error) => matches!(cause, Cause::Over { .. })
                 .then(|| format!("{name}: not released, the lease will end it: {error}")),
         };

@@ -182,7 +182,7 @@ impl Hold {
     /// As [`crate::Hold::release`].
     ///
     /// # Errors
-    /// [`Error::Lost`] if the hold had ended before; [`Error::Unreachable`] if the server could not be told.
+    /// As there.
     pub fn release(mut self) -> Result<(), Error> {
         run(self.0.end())
     }

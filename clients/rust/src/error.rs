@@ -19,6 +19,8 @@ pub enum Error {
     AlreadyHeld,
     /// The hold has ended: by its lease, by its session, or by an administrator.
     Lost,
+    /// The hold has ended, but perhaps not by this release: an answer was lost, and another token may have had the lock.
+    NotReleased,
     /// No server answered in time.
     Unreachable(RedisError),
     /// The holder of this lock waits for one that this token holds.
@@ -44,6 +46,7 @@ impl fmt::Display for Error {
             Self::Lost => f.write_str("the hold has ended"),
             Self::Unreachable(error) => write!(f, "the server cannot be reached: {error}"),
             Self::NoSale => f.write_str("there is no such sale"),
+            Self::NotReleased => f.write_str("the hold has ended, but perhaps not by this release: an answer was lost"),
             Self::NoModule => f.write_str("the server has not loaded the lockstock module"),
             Self::Deadlock(error) | Self::Refused(error) => error.fmt(f),
             Self::Invalid(reason) => f.write_str(reason),

@@ -161,7 +161,8 @@ impl Hold {
     /// another token may have had the lock since.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] if the server could not be told: the lease ends the hold.
+    /// [`Error::Unreachable`] if the server could not be told: the lease ends the hold. [`Error::NotReleased`] if the hold has ended, but perhaps
+    /// before: the answer to a first request was lost.
     pub async fn release(mut self) -> Result<(), Error> {
         self.end().await
     }
@@ -191,7 +192,7 @@ impl Hold {
         words.arg("PX").arg(crate::lock::ms(after)).arg("FENCE").arg(self.state.fence);
         let state = self.state.clone();
         background::finish(async move {
-            let said = state.say(&words, 1, false).await;
+            let said = state.say(&words, 1).await;
             if state.session.is_some() {
                 // Else the end of its connection would end the hold now.
                 tokio::spawn(async move { (sleep(after).await, state) });
@@ -304,18 +305,21 @@ impl State {
         let mut words = self.request.words("RELEASE");
         // A repeated release cannot end a later hold of the token.
         words.arg("FENCE").arg(self.fence);
-        let said = self.say(&words, i64::try_from(self.request.keys().len()).unwrap_or(i64::MAX), true).await;
+        let said = self.say(&words, i64::try_from(self.request.keys().len()).unwrap_or(i64::MAX)).await;
         self.request.claim.end();
         said
     }
 
-    /// Says it until the server has answered, within 5 s or the rest of the lease. If it `ends` the hold, an attempt that was not answered may
-    /// have done so, but not for a hold that was lost before.
-    async fn say(&self, words: &Cmd, whole: i64, ends: bool) -> Result<(), Error> {
+    /// Says it until the server has answered, within 5 s or the rest of the lease. An attempt that was not answered may have done it, but not
+    /// for a hold that was lost before.
+    async fn say(&self, words: &Cmd, whole: i64) -> Result<(), Error> {
         let time = self.left().clamp(Duration::from_millis(200), FAREWELL);
-        let (mut doubt, ends) = (false, ends && !*self.lost.borrow());
-        let answer = ended(self.request.say(words, time, &mut doubt).await)?;
-        if ends && doubt || answer == Value::Int(whole) { Ok(()) } else { Err(Error::Lost) }
+        let (mut doubt, lost) = (false, *self.lost.borrow());
+        match ended(self.request.say(words, time, &mut doubt).await)? {
+            Value::Int(count) if count == whole => Ok(()),
+            Value::Int(0) if doubt && !lost => Err(Error::NotReleased),
+            _ => Err(Error::Lost),
+        }
     }
 }
 

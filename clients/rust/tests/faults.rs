@@ -27,12 +27,13 @@ fn waiters(server: &Server) -> i64 {
 }
 
 /// What a relay does with the answers of connections that were made before the one of this number: none of them passes; and with those
-/// of all connections, if `cut`: half of an answer passes, and then the connection ends.
+/// of all connections, if `cut`: half of an answer passes, and then the connection ends. `cuts` counts these.
 #[derive(Default)]
 struct Faults {
     mute: AtomicUsize,
     made: AtomicUsize,
     cut: std::sync::atomic::AtomicBool,
+    cuts: AtomicUsize,
 }
 
 impl Faults {
@@ -71,6 +72,7 @@ async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, faults: Option<(
             }
             if faults.cut.load(Ordering::Relaxed) {
                 passes = count / 2;
+                faults.cuts.fetch_add(1, Ordering::Relaxed);
             }
         }
         if to.write_all(bytes.get(..passes).unwrap_or_default()).await.is_err() || passes < count {
@@ -123,7 +125,8 @@ async fn an_answer_that_is_cut_in_the_middle_is_none() {
     let release = tokio::spawn(lasting.release());
     until("it is released", || server.cmd("EXISTS other").int() == 0).await;
     faults.cut.store(false, Ordering::Relaxed);
-    release.await.expect("no panic").expect("it was held to the end");
+    let released = release.await.expect("no panic");
+    assert!(matches!(released, Err(Error::NotReleased)), "{released:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -135,8 +138,10 @@ async fn a_server_that_cannot_serve_now_is_asked_again() {
     let script = "local t = redis.call('TIME')[1] + 2 while redis.call('TIME')[1] + 0 < t do end";
     let mut busy = server.client();
     busy.send(["EVAL", script, "0"]);
+    let before = faults.cuts.load(Ordering::Relaxed);
     sleep(SECOND / 2).await;
     first.release().await.expect("after the script");
+    until("the answer is cut", || faults.cuts.load(Ordering::Relaxed) > before).await;
     busy.read();
     busy.send(["EVAL", script, "0"]);
     sleep(SECOND / 2).await;

@@ -123,6 +123,25 @@ async fn a_grant_of_several_keys_that_has_lost_one_gives_the_others_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_that_a_network_lost_is_not_taken_for_the_end_of_the_hold() {
+    let server = Server::start();
+    let (network, client) = Network::new(&server);
+    let [deleted, expired] = ["deleted", "expired"].map(|key| client.lock(key));
+    let (deleted, expired) = (deleted.acquire().await.expect("free"), expired.acquire().await.expect("free"));
+    network.is_away();
+    let deleted = tokio::spawn(deleted.release());
+    let expired = tokio::spawn(expired.release_after(10 * SECOND));
+    sleep(SECOND / 5).await;
+    server.expect("DEL deleted expired", 2);
+    network.is_back();
+    for ended in [deleted, expired] {
+        // Another token may have had the lock since.
+        let released = ended.await.expect("no panic");
+        assert!(matches!(released, Err(Error::NotReleased)), "{released:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_time_before_the_last_release_of_the_token_belongs_to_the_wait() {
     let server = Server::start();
     let client = Client::open(&format!("redis://{}", server.address())).expect("a URL");
