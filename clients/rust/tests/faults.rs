@@ -110,6 +110,21 @@ async fn a_refusal_does_not_hide_a_grant_that_was_not_heard() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_keys_whose_grant_was_not_heard_are_given_back_when_another_has_one_of_them() {
+    let server = Server::start();
+    let faults = Arc::new(Faults::default());
+    let client = behind(&server, &faults).await;
+    assert!(!client.lock("job").is_locked().await.expect("an answer"));
+    faults.mute();
+    let asked = asked(client.locks(["a", "b"]).wait(4 * SECOND));
+    until("both are granted", || server.cmd("EXISTS a b").int() == 2).await;
+    server.expect("DEL a", 1);
+    server.expect("LOCK.ACQUIRE a TOKEN other PX 60000", ANY);
+    assert!(matches!(asked.await.expect("no panic"), Err(Error::NotGranted)));
+    until("the other key is given back", || server.cmd("EXISTS b").int() == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_is_cut_in_the_middle_is_none() {
     let server = Server::start();
     let faults = Arc::new(Faults::default());
@@ -122,8 +137,10 @@ async fn an_answer_that_is_cut_in_the_middle_is_none() {
     faults.cut.store(false, Ordering::Relaxed);
     asked.await.expect("no panic").expect("it is asked for again").release().await.expect("held");
     faults.cut.store(true, Ordering::Relaxed);
+    let before = faults.cuts.load(Ordering::Relaxed);
     let release = tokio::spawn(lasting.release());
     until("it is released", || server.cmd("EXISTS other").int() == 0).await;
+    until("the answer is cut", || faults.cuts.load(Ordering::Relaxed) > before).await;
     faults.cut.store(false, Ordering::Relaxed);
     let released = release.await.expect("no panic");
     assert!(matches!(released, Err(Error::NotReleased)), "{released:?}");
@@ -138,10 +155,8 @@ async fn a_server_that_cannot_serve_now_is_asked_again() {
     let script = "local t = redis.call('TIME')[1] + 2 while redis.call('TIME')[1] + 0 < t do end";
     let mut busy = server.client();
     busy.send(["EVAL", script, "0"]);
-    let before = faults.cuts.load(Ordering::Relaxed);
     sleep(SECOND / 2).await;
     first.release().await.expect("after the script");
-    until("the answer is cut", || faults.cuts.load(Ordering::Relaxed) > before).await;
     busy.read();
     busy.send(["EVAL", script, "0"]);
     sleep(SECOND / 2).await;

@@ -136,13 +136,13 @@ impl Request {
         // While a slot moves, the node that is to have it.
         let mut other = None;
         loop {
-            let before = std::mem::replace(in_doubt, true);
-            let answer = self.ask(slot, left, other.take()).await;
+            let mut before = std::mem::replace(in_doubt, true);
+            let answer = self.ask(slot, left, other.take(), &mut before).await;
             *in_doubt = match answer {
-                Ok(_) => false,
+                Ok(Some(_)) => false,
                 Err(Error::Lost | Error::Unreachable(_)) => true,
-                // A refusal says nothing of earlier requests.
-                Err(_) => before,
+                // This says nothing of earlier requests: they may have got some of several keys.
+                Ok(None) | Err(_) => before,
             };
             let error = match answer {
                 Ok(Some(hold)) => return Ok(hold),
@@ -171,17 +171,19 @@ impl Request {
         }
     }
 
-    /// Asks once: the server of the slot, or the `other` node that this server has named for one request.
+    /// Asks once: the server of the slot, or the `other` node that this server has named for one request. `doubt` becomes true if no answer came
+    /// over a connection that was made before.
     async fn ask(
         self: &Arc<Self>,
         slot: u16,
         left: Wait,
         other: Option<ConnectionAddr>,
+        doubt: &mut bool,
     ) -> Result<Option<Hold>, Error> {
         let sent = clock::now();
         let words = self.acquisition(left);
         if left == Wait::No && !self.lock.session && self.lock.replicas == 0 {
-            let answer = self.client().ask(self.first(), &words, PATIENCE, Repeat::Yes).await?;
+            let answer = self.client().ask_in_doubt(self.first(), &words, PATIENCE, Repeat::Yes, doubt).await?;
             return Ok(fence(answer)?.map(|fence| Hold::begin(self.clone(), fence, sent, None, self.lock.kept)));
         }
         let servers = self.client().servers();
