@@ -199,7 +199,7 @@ impl Drop for Hold {
 
 impl Stock {
     asked! { "Stock":
-        create(total: u64, terms: &Terms) -> bool;
+        create(total: u64, terms: &Terms) -> ();
         alter(change: &Change) -> ();
         order(id: impl AsRef<[u8]>, order: &Order) -> Outcome;
         confirm(id: impl AsRef<[u8]>, keep: Option<u64>) -> Outcome;

@@ -27,6 +27,8 @@ pub enum Error {
     Deadlock(RedisError),
     /// There is no such sale.
     NoSale,
+    /// The key of the new sale is in use.
+    SaleExists,
     /// The server does not know the commands: the module is not loaded.
     NoModule,
     /// The server refused the request.
@@ -44,9 +46,10 @@ impl fmt::Display for Error {
                 f.write_str("this token has the lock already, or asks for it: give each acquisition its own")
             }
             Self::Lost => f.write_str("the hold has ended"),
+            Self::NotReleased => f.write_str("the hold has ended, but perhaps not by this release: an answer was lost"),
             Self::Unreachable(error) => write!(f, "the server cannot be reached: {error}"),
             Self::NoSale => f.write_str("there is no such sale"),
-            Self::NotReleased => f.write_str("the hold has ended, but perhaps not by this release: an answer was lost"),
+            Self::SaleExists => f.write_str("the key of the sale is in use"),
             Self::NoModule => f.write_str("the server has not loaded the lockstock module"),
             Self::Deadlock(error) | Self::Refused(error) => error.fmt(f),
             Self::Invalid(reason) => f.write_str(reason),

@@ -9,8 +9,8 @@ use crate::client::Repeat;
 use crate::lock::{MOST, check_name, ms};
 use crate::{Client, Error};
 
-/// One sale, and the requests to it. Every request but an [`adjust`](Self::adjust) without an id may be repeated, and is when a connection
-/// breaks.
+/// One sale, and the requests to it. Every request but a [`create`](Self::create), and an [`adjust`](Self::adjust) without an id, may be
+/// repeated, and is when a connection breaks.
 #[derive(Debug, Clone)]
 pub struct Stock {
     client: Client,
@@ -50,8 +50,8 @@ pub struct Change {
 /// A request for an order; see [`Stock::order`].
 #[derive(Debug, Clone, Default)]
 pub struct Order {
-    /// How many units; 0 is 1.
-    pub units: u64,
+    /// How many units; one if there is none.
+    pub units: Option<u64>,
     /// Whose limit counts; the id itself if there is none.
     pub buyer: Option<Vec<u8>>,
     /// Reserved for that long; sold at once if there is none.
@@ -67,11 +67,11 @@ impl Stock {
         Self { client, sale }
     }
 
-    /// Creates the sale with `total` units. `false` if the key is there already, perhaps by an earlier request of which the answer was lost.
+    /// Creates the sale with `total` units. It is sent once: after a lost answer, a second request would be told that the sale exists.
     ///
     /// # Errors
-    /// No answer, or the server refused.
-    pub async fn create(&self, total: u64, terms: &Terms) -> Result<bool, Error> {
+    /// [`Error::SaleExists`] if the key is in use; no answer, or the server refused.
+    pub async fn create(&self, total: u64, terms: &Terms) -> Result<(), Error> {
         if terms.deadlines && terms.stream.is_none() {
             return Err(Error::Invalid("deadlines are told in a stream: name it"));
         }
@@ -82,11 +82,9 @@ impl Stock {
         if let Some(stream) = &terms.stream {
             words = words.word("STREAM").key(stream).flag("DEADLINES", terms.deadlines);
         }
-        match words.ask(Repeat::Yes).await {
-            Ok(redis::Value::Okay) => Ok(true),
-            Ok(_) => Err(Error::Invalid("the server answers CREATE with something else than OK")),
-            Err(Error::Refused(error)) if error.code() == Some("BUSYKEY") => Ok(false),
-            Err(error) => Err(error),
+        match words.ask(Repeat::No).await {
+            Err(Error::Refused(error)) if error.code() == Some("BUSYKEY") => Err(Error::SaleExists),
+            answer => answer,
         }
     }
 
@@ -111,7 +109,7 @@ impl Stock {
     /// # Errors
     /// No answer, or the server refused.
     pub async fn order(&self, id: impl AsRef<[u8]>, order: &Order) -> Result<Outcome, Error> {
-        let words = self.words("DECR_ONCE").name(id.as_ref()).word("QTY").whole(order.units.max(1), 1);
+        let words = self.words("DECR_ONCE").name(id.as_ref()).option("QTY", order.units, 1);
         words.order(order).flag("WAITLIST", order.waitlist).ask(Repeat::Yes).await
     }
 
@@ -230,8 +228,8 @@ impl Orders {
 }
 
 impl Client {
-    /// One order over several sales, of one slot in a cluster: so many units of each (0 is 1), or nothing. `order.units` is not looked
-    /// at, and there is no waitlist.
+    /// One order over several sales, of one slot in a cluster: so many units of each, or nothing. The legs say how many, not
+    /// `order.units`, and there is no waitlist.
     ///
     /// # Errors
     /// No answer, or the server refused.
@@ -243,9 +241,9 @@ impl Client {
     ) -> Result<Cart, Error> {
         let mut words = self.cart("MDECR_ONCE", id.as_ref(), legs.iter().map(|(sale, _)| sale.as_ref()));
         for (sale, units) in legs {
-            words = words.key(sale.as_ref()).whole((*units).max(1), 1);
+            words = words.key(sale.as_ref()).whole(*units, 1);
         }
-        if order.units != 0 || order.waitlist {
+        if order.units.is_some() || order.waitlist {
             words.wrong = Some("the legs of a cart say how many units, and it has no waitlist");
         }
         words.order(order).ask(Repeat::Yes).await

@@ -17,9 +17,9 @@ async fn a_sale_sells_once() {
     let server = Server::start();
     let mug = client(&server).stock("mug");
     assert_eq!(mug.order("ann", &Order::default()).await.expect("an answer").status, Status::NoStock);
-    assert!(mug.create(3, &Terms::default()).await.expect("an answer"));
-    assert!(!mug.create(3, &Terms::default()).await.expect("an answer"));
-    let order = Order { units: 3, hold: Some(SECOND * 60), reference: Some("r".into()), ..Order::default() };
+    mug.create(3, &Terms::default()).await.expect("an answer");
+    assert!(matches!(mug.create(3, &Terms::default()).await, Err(Error::SaleExists)));
+    let order = Order { units: Some(3), hold: Some(SECOND * 60), reference: Some("r".into()), ..Order::default() };
     let outcome = mug.order("ann", &order).await.expect("an answer");
     assert_eq!((outcome.status.clone(), outcome.units, outcome.reference.clone()), (Status::Ok, 3, b"r".to_vec()));
     assert!(outcome.is_done() && outcome.deadline.is_some());
@@ -48,8 +48,8 @@ async fn a_sale_is_created_with_its_terms_and_altered() {
         deadlines: true,
         ..Terms::default()
     };
-    assert!(mug.create(5, &terms).await.expect("an answer"));
-    let order = Order { units: 2, buyer: Some("ann".into()), hold: Some(60 * SECOND), ..Order::default() };
+    mug.create(5, &terms).await.expect("an answer");
+    let order = Order { units: Some(2), buyer: Some("ann".into()), hold: Some(60 * SECOND), ..Order::default() };
     assert_eq!(mug.order("first", &order).await.expect("an answer").status, Status::Ok);
     assert_eq!(mug.order("second", &order).await.expect("an answer").status, Status::Limit);
     let sale = mug.info().await.expect("an answer").expect("it is there");
@@ -74,7 +74,7 @@ async fn orders_are_looked_at_one_by_one_and_all_of_them() {
     let server = Server::start();
     let mug = client(&server).stock("mug");
     assert!(mug.orders(None).next().await.is_none());
-    assert!(mug.create(1_200, &Terms::default()).await.expect("an answer"));
+    mug.create(1_200, &Terms::default()).await.expect("an answer");
     for number in 0..1_200 {
         server.cmd(["STOCK.DECR_ONCE", "mug", &format!("id {number}"), "REF", "r"]);
     }
@@ -113,14 +113,14 @@ async fn a_cart_is_taken_as_a_whole() {
     let server = Server::start();
     let client = client(&server);
     for (sale, total) in [("tea", 5), ("cup", 1)] {
-        assert!(client.stock(sale).create(total, &Terms::default()).await.expect("an answer"));
+        client.stock(sale).create(total, &Terms::default()).await.expect("an answer");
     }
     let order = Order { hold: Some(60 * SECOND), ..Order::default() };
     let statuses =
         |cart: lockstock::Cart| (cart.status.clone(), cart.legs.into_iter().map(|leg| leg.status).collect::<Vec<_>>());
     let refused = client.order_all("ann", &[("tea", 2), ("cup", 2)], &order).await.expect("an answer");
     assert_eq!(statuses(refused), (Status::Insufficient, vec![Status::Skipped, Status::Insufficient]));
-    let taken = client.order_all("ann", &[("tea", 2), ("cup", 0)], &order).await.expect("an answer");
+    let taken = client.order_all("ann", &[("tea", 2), ("cup", 1)], &order).await.expect("an answer");
     assert!(taken.is_done());
     assert_eq!(taken.legs.iter().map(|leg| leg.units).collect::<Vec<_>>(), [2, 1]);
     let paid = client.confirm_all("ann", &["tea", "cup"]).await.expect("an answer");
@@ -137,7 +137,8 @@ async fn what_would_mean_nothing_is_not_sent() {
     let mug = client.stock("mug");
     let order = Order::default();
     let long = Order { hold: Some(Duration::ZERO), ..Order::default() };
-    let many = Order { units: u64::MAX, ..Order::default() };
+    let many = Order { units: Some(u64::MAX), ..Order::default() };
+    let nothing = Order { units: Some(0), ..Order::default() };
     let nobody = Order { buyer: Some(Vec::new()), ..Order::default() };
     let waits = Order { waitlist: true, ..Order::default() };
     let terms = Terms::default();
@@ -151,6 +152,8 @@ async fn what_would_mean_nothing_is_not_sent() {
         ("a long id", mug.order([b'x'; 513], &order).await.err()),
         ("a hold of 0", mug.order("ann", &long).await.err()),
         ("too many units", mug.order("ann", &many).await.err()),
+        ("no units", mug.order("ann", &nothing).await.err()),
+        ("a leg of no units", client.order_all("ann", &[("mug", 1), ("cup", 0)], &order).await.err()),
         ("a buyer of no name", mug.order("ann", &nobody).await.err()),
         ("keep 0", mug.confirm("ann", Some(0)).await.err()),
         ("keep 0", mug.cancel("ann", Some(0)).await.err()),
@@ -164,7 +167,7 @@ async fn what_would_mean_nothing_is_not_sent() {
         ("a sale of no name", client.cancel_all("ann", &["mug", ""]).await.err()),
         (
             "units beside the legs",
-            client.order_all("ann", &[("mug", 1)], &Order { units: 1, ..Order::default() }).await.err(),
+            client.order_all("ann", &[("mug", 1)], &Order { units: Some(1), ..Order::default() }).await.err(),
         ),
         ("a waitlist for a cart", client.order_all("ann", &[("mug", 1)], &waits).await.err()),
     ] {
@@ -177,7 +180,7 @@ async fn what_would_mean_nothing_is_not_sent() {
 async fn a_page_of_orders_is_asked_for_again_when_its_future_was_dropped() {
     let server = Server::start();
     let mug = client(&server).stock("mug");
-    assert!(mug.create(2, &Terms::default()).await.expect("an answer"));
+    mug.create(2, &Terms::default()).await.expect("an answer");
     for id in ["ann", "bob"] {
         assert_eq!(mug.order(id, &Order::default()).await.expect("an answer").status, Status::Ok);
     }
