@@ -126,6 +126,8 @@ pub struct Sale {
     pub rebuy: bool,
     /// Where its changes are appended.
     pub stream: Option<Vec<u8>>,
+    /// Whether they have their deadlines there.
+    pub deadlines: bool,
     /// How many changes there were.
     pub changes: u64,
     /// How often this server has given each answer since it loaded the sale.
@@ -221,6 +223,7 @@ impl FromRedisValue for Sale {
         let counters = COUNTERS.into_iter().map(counted).collect::<Result<_, ParsingError>>()?;
         let rebuy: String = fields.take("rebuy")?;
         let stream: Vec<u8> = fields.take("stream")?;
+        let deadlines: Option<String> = fields.take("deadlines")?;
         Ok(Self {
             total: fields.take("total")?,
             remaining: fields.take("remaining")?,
@@ -234,6 +237,7 @@ impl FromRedisValue for Sale {
             end: time(fields.take("end")?),
             rebuy: rebuy == "yes",
             stream: Some(stream).filter(|stream| !stream.is_empty()),
+            deadlines: deadlines.is_some_and(|word| word == "yes"),
             changes: fields.take("seq")?,
             counters,
         })

@@ -160,6 +160,12 @@ impl Hold {
         self.0.token()
     }
 
+    /// As [`crate::Hold::keys`].
+    #[must_use]
+    pub fn keys(&self) -> &[Vec<u8>] {
+        self.0.keys()
+    }
+
     /// As [`crate::Hold::left`].
     #[must_use]
     pub fn left(&self) -> Duration {

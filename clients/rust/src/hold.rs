@@ -71,6 +71,12 @@ impl Hold {
         &self.state.request.token
     }
 
+    /// The locked keys.
+    #[must_use]
+    pub fn keys(&self) -> &[Vec<u8>] {
+        self.state.request.keys()
+    }
+
     /// How long the hold lasts at least, by a clock that goes on while the machine sleeps; zero if it is over.
     #[must_use]
     pub fn left(&self) -> Duration {

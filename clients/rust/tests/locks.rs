@@ -366,6 +366,7 @@ async fn a_deadlock_is_named() {
 }
 
 /// The address of a relay to the server: what goes through it takes so many milliseconds in each direction.
+    assert_eq!(hold.keys(), [b"a", b"b"]);
 async fn slow(server: &Server, delay: Arc<AtomicU64>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let (own, address) = (listener.local_addr().expect("an address"), server.address());

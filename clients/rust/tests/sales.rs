@@ -55,7 +55,7 @@ async fn a_sale_is_created_with_its_terms_and_altered() {
     let sale = mug.info().await.expect("an answer").expect("it is there");
     assert_eq!((sale.total, sale.remaining, sale.held, sale.sold, sale.orders, sale.buyers), (5, 3, 2, 0, 1, 1));
     assert_eq!((sale.limit, sale.start, sale.end, sale.rebuy), (Some(2), None, Some(end), true));
-    assert_eq!((sale.stream, sale.changes), (Some(b"changes".to_vec()), 1));
+    assert_eq!((sale.stream, sale.deadlines, sale.changes), (Some(b"changes".to_vec()), true, 1));
     assert_eq!((sale.counters["ok"], sale.counters["limited"]), (1, 1));
     server.expect("XLEN changes", 1);
     mug.alter(&Change { limit: Some(0), start: Some(end - 1), end: Some(0), rebuy: Some(false) })
