@@ -21,7 +21,8 @@
 //! of the runtime. Its [fence](Hold::fence) is a number larger than that of every grant before: a resource that the work writes should
 //! refuse smaller ones.
 //!
-//! A lock is not reentrant: a task that asks for a lock which it holds waits for itself.
+//! A lock is not reentrant: a task that asks for a lock which it holds waits for itself. The crate cannot refuse this: a hold may be moved to
+//! another task or thread, which releases it, and one task may have futures that wait for each other. So limit the wait.
 //!
 //! [`Client::stock`] sells limited stock. Without an async runtime there is [`blocking`].
 //!

@@ -59,7 +59,7 @@ impl Lock {
         Self { wait: Some(wait), ..self }
     }
 
-    /// Stands in line as long as it takes.
+    /// Stands in line as long as it takes. A task that has the lock waits for itself without end.
     pub fn wait_forever(self) -> Self {
         Self { wait: None, ..self }
     }
