@@ -33,8 +33,8 @@ var (
 	ErrReleased error = &kind{text: "lockstock: the lock was released"}
 	// ErrUnreachable: no server answered in time. The request may have been carried out.
 	ErrUnreachable error = &kind{text: "lockstock: no server answers"}
-	// ErrNotReleased is an ErrUnreachable: it is unknown whether the lock was released. Its lease ends
-	// it.
+	// ErrNotReleased is an ErrUnreachable: it is unknown whether the lock was released, and its lease ends it; or it has ended, but perhaps not
+	// by this release, because an answer was lost.
 	ErrNotReleased error = &kind{"lockstock: it is not known whether the lock was released", ErrUnreachable}
 	// ErrRefused: the server has answered with an error, which errors.As finds as a *ServerError.
 	ErrRefused error = &kind{text: "lockstock: refused"}

@@ -158,8 +158,9 @@ func (h *hold) guard(key string, words ...string) Command {
 }
 
 // Release ends the hold, within five seconds or the rest of its lease, and its context at once. The error is an [ErrLost] if it had ended
-// before, an [ErrNotReleased] if the server could not be told. When ctx ends first, Release returns, and goes on in the background; so it
-// may be deferred with a context that is over by then. It may be repeated, and then says the same.
+// before, an [ErrNotReleased] if the server could not be told, or if an answer was lost and the hold may have ended before. When ctx ends first,
+// Release returns an ErrNotReleased, and goes on in the background; so it may be deferred with a context that is over by then. It may be
+// repeated, and then says the same.
 func (l *Lock) Release(ctx context.Context) error {
 	h := l.hold
 	h.mutex.Lock()
@@ -203,11 +204,12 @@ func (h *hold) release(left time.Duration) {
 	command := h.request.words("RELEASE", "FENCE", number(h.fence))
 	reply, doubted, err := h.request.free(ctx, command)
 	switch {
-	case ended(classify(err)) || err == nil && (!doubted || h.lost) && reply != h.request.count():
+	case err == nil && reply == h.request.count():
+	case err != nil && !gone:
+		h.outcome = fmt.Errorf("%w (%s): %w", ErrNotReleased, h.request.name(), err)
+	case gone && doubted && !h.lost:
 		// An attempt that was not answered may have done it, but not for a hold that was lost before.
 		h.outcome = h.over()
-	case err != nil:
-		h.outcome = fmt.Errorf("%w (%s): %w", ErrNotReleased, h.request.name(), err)
 	}
 	h.close(h.outcome == nil)
 	close(h.ended)
@@ -222,9 +224,12 @@ func (h *hold) close(reuse bool) {
 
 // stop ends the keeper's extensions.
 func (h *hold) stop() { h.stopping.Do(func() { close(h.stopped) }) }
+	gone := ended(classify(err)) || err == nil && reply == int64(0)
 
 func (h *hold) left() time.Duration {
 	h.mutex.Lock()
+		h.outcome = fmt.Errorf("%w (%s): it has ended, but perhaps before: an answer was lost", ErrNotReleased, h.request.name())
+	default:
 	defer h.mutex.Unlock()
 	if h.lost || h.ended != nil {
 		return 0

@@ -287,7 +287,10 @@ func TestAnAcquisitionThatArrivesLateLeavesNothing(t *testing.T) {
 		r.late.Store(r.made.Load())
 		lock := must(lockstock.Acquire(background, client, "job", lockstock.Wait(time.Minute)))
 		r.late.Store(0)
-		s.is(lock.Release(background), nil)
+		// The connection that rueidis shares is late still. An answer that comes too late is none.
+		if err := lock.Release(background); !errors.Is(err, lockstock.ErrNotReleased) {
+			s.is(err, nil)
+		}
 		time.Sleep(lateness + time.Second)
 		equal(s, s.locks(), 0)
 	})

@@ -3,6 +3,7 @@ package lockstock_test
 import (
 	"context"
 	"io"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -93,6 +94,41 @@ func TestALostHoldIsNotReleasedThoughAnAnswerToItsReleaseWasLost(t *testing.T) {
 		r.cut.Store(true)
 		time.AfterFunc(100*time.Millisecond, func() { r.cut.Store(false) })
 		s.is(lock.Release(background), lockstock.ErrLost)
+	})
+}
+
+// lossy is a client whose first release is lost before it comes to the server, and then something is done.
+type lossy struct {
+	lockstock.Client
+	then func()
+	lost atomic.Bool
+}
+
+func (l *lossy) Do(ctx context.Context, command lockstock.Command) (any, error) {
+	if strings.HasSuffix(command.Words[0], "RELEASE") && !l.lost.Swap(true) {
+		l.then()
+		return nil, io.EOF
+	}
+	return l.Client.Do(ctx, command)
+}
+
+func TestAReleaseThatWasLostIsNotTakenForTheEndOfTheHold(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		for _, words := range [][]any{{"DEL", "a", "b"}, {"SET", "a", "text"}} {
+			for _, keys := range [][]string{{"a"}, {"a", "b"}} {
+				lossy := &lossy{Client: client, then: func() { s.do(words...) }}
+				lock := must(lockstock.AcquireAll(background, lossy, keys))
+				// Another token may have had the lock since.
+				s.is(lock.Release(background), lockstock.ErrNotReleased)
+				s.is(lock.Release(background), lockstock.ErrNotReleased)
+				s.do("DEL", "a", "b")
+			}
+		}
+		// A part of it is no doubt.
+		lossy := &lossy{Client: client, then: func() { s.do("DEL", "a") }}
+		lock := must(lockstock.AcquireAll(background, lossy, []string{"a", "b"}))
+		s.is(lock.Release(background), lockstock.ErrLost)
+		equal(s, s.locks(), 0)
 	})
 }
 
