@@ -85,7 +85,7 @@ func TestEveryKeyOfAClusterIsFound(t *testing.T) {
 				if err := sale.Create(background, 1, lockstock.Terms{}); err != nil {
 					s.Error(err)
 				}
-				cart := must(lockstock.TakeAll(background, client, "1", []lockstock.Leg{{Sale: key + "s"}}, lockstock.Order{}))
+				cart := must(lockstock.TakeAll(background, client, "1", []lockstock.Leg{{Sale: key + "s", Units: 1}}, lockstock.Order{}))
 				if !cart.Done() {
 					s.Error(cart)
 				}

@@ -46,7 +46,7 @@ type Order struct {
 // Keep is how many units a Confirm or a Cancel leaves the order; the others go back.
 type Keep int64
 
-// Leg is one sale of a cart, and how many units (0: one) of it.
+// Leg is one sale of a cart, and how many units of it.
 type Leg struct {
 	Sale  string
 	Units int64
@@ -194,11 +194,7 @@ func (s *Stock) Orders(ctx context.Context, state State) iter.Seq2[Placed, error
 func TakeAll(ctx context.Context, client Client, id string, legs []Leg, order Order) (Cart, error) {
 	w := (&Stock{client, ""}).words("MDECR_ONCE").name("an id", id).add(number(int64(len(legs))))
 	for _, leg := range legs {
-		units := leg.Units
-		if units == 0 {
-			units = 1
-		}
-		w.sale(leg.Sale).whole("the number of units", units, 1)
+		w.sale(leg.Sale).whole("the number of units", leg.Units, 1)
 	}
 	if order.Units != 0 || order.Waitlist {
 		w.fail("a cart's legs say how many units, and it has no waitlist")

@@ -105,7 +105,7 @@ func TestACartIsTakenAsAWholeOrNotAtAll(t *testing.T) {
 		for _, sale := range []string{"there", "back"} {
 			s.is(lockstock.NewStock(client, sale).Create(background, 1, lockstock.Terms{}), nil)
 		}
-		trip := []lockstock.Leg{{Sale: "there"}, {Sale: "back", Units: 1}}
+		trip := []lockstock.Leg{{Sale: "there", Units: 1}, {Sale: "back", Units: 1}}
 		order := lockstock.Order{Buyer: "ann", Hold: time.Minute}
 		cart := must(lockstock.TakeAll(background, client, "1", trip, order))
 		equal(s, cart.Done() && len(cart.Legs) == 2 && cart.Legs[1].Units == 1, true)
@@ -156,10 +156,11 @@ func TestBadArgumentsOfSalesAreRefusedWhereTheyAreMade(t *testing.T) {
 		_, twice := mug.Cancel(background, "a", 1, 2)
 		_, extended := mug.Extend(background, "a", 0)
 		_, empty := lockstock.TakeAll(background, client, "a", nil, take)
-		_, line := lockstock.TakeAll(background, client, "a", []lockstock.Leg{{Sale: "mug"}}, lockstock.Order{Waitlist: true})
+		_, line := lockstock.TakeAll(background, client, "a", []lockstock.Leg{{Sale: "mug", Units: 1}}, lockstock.Order{Waitlist: true})
+		_, nothing := lockstock.TakeAll(background, client, "a", []lockstock.Leg{{Sale: "mug"}}, take)
 		_, legs := lockstock.ConfirmAll(background, client, "a")
 		for _, err := range []error{
-			none, units, short, negative, unnamed, nowhere, kept, twice, extended, empty, line, legs,
+			none, units, short, negative, unnamed, nowhere, kept, twice, extended, empty, line, nothing, legs,
 			mug.Create(background, -1, lockstock.Terms{}), mug.Create(background, 1, lockstock.Terms{Limit: -1}),
 			mug.Create(background, 1, lockstock.Terms{Deadlines: true}), mug.Alter(background, lockstock.Change{}),
 		} {
