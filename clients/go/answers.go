@@ -85,7 +85,7 @@ type Sale struct {
 	Total, Remaining, Held, Sold            int64
 	Orders, Buyers, Waiting, Limit, Changes int64
 	Start, End                              time.Time
-	Rebuy                                   bool
+	Rebuy, Deadlines                        bool
 	Stream                                  string
 	Counters                                map[string]int64
 }
@@ -215,7 +215,7 @@ func sale(reply any) (one Sale, err error) {
 		return one, err
 	}
 	one.Stream, _ = found["stream"].(string)
-	one.Rebuy = found["rebuy"] == "yes"
+	one.Rebuy, one.Deadlines = found["rebuy"] == "yes", found["deadlines"] == "yes"
 	for name, place := range map[string]*int64{
 		"total": &one.Total, "remaining": &one.Remaining, "held": &one.Held, "sold": &one.Sold, "orders": &one.Orders,
 		"buyers": &one.Buyers, "waiting": &one.Waiting, "limit": &one.Limit, "seq": &one.Changes,

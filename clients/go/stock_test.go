@@ -54,7 +54,7 @@ func TestASaleFromItsCreationToItsEnd(t *testing.T) {
 		info := must(mug.Info(background))
 		equal(s, info.Total, 8)
 		equal(s, info.Remaining+info.Held+info.Sold, info.Total)
-		equal(s, info.Start.Equal(start) && info.End.Equal(end) && info.Rebuy && info.Stream == "mug:events", true)
+		equal(s, info.Start.Equal(start) && info.End.Equal(end) && info.Rebuy && info.Stream == "mug:events" && info.Deadlines, true)
 		equal(s, info.Limit == 4 && info.Orders == 3 && info.Counters["ok"] > 0, true)
 		none, zero := int64(0), time.Time{}
 		s.is(mug.Alter(background, lockstock.Change{Limit: &none, Start: &zero, End: &zero, Rebuy: new(bool)}), nil)
