@@ -16,7 +16,8 @@
 // No call hangs, even if the server is dead, frozen or failing over: a wait ends at most two seconds after its time, a release within five
 // seconds or the lease, any other request within two seconds, and all of them when their context does.
 //
-// A lock is not reentrant: a holder that asks for it again stands in line behind itself, and one that names its [Token] gets an [ErrAlreadyHeld].
+// A lock is not reentrant. A request with the context of a hold, or one made of it, gets an [ErrAlreadyHeld] for the same lock, as a second one
+// of a [Token] does. Any other request of a holder stands in line behind itself.
 package lockstock
 
 import (
@@ -54,6 +55,9 @@ func AcquireAll(ctx context.Context, client Client, keys []string, options ...Op
 	}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("%w (%s)", stopped(ctx), r.name())
+	}
+	if err := r.refuseNested(around(ctx)); err != nil {
+		return nil, err
 	}
 	// The time in which the token still leaves the lock counts, too.
 	bounded, end := ctx, now()+r.wait

@@ -3,6 +3,8 @@ package lockstock
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 	"sync"
 )
 
@@ -27,6 +29,28 @@ type claim struct {
 	over    chan struct{}
 }
 
+// refuseNested refuses a request that would wait for the end of a hold with whose context it is made: this ends with the hold. More permits of
+// one [Limit] may be had, but not all of them and one more.
+func (r *request) refuseNested(around *hold) error {
+	for _, key := range r.keys {
+		spare := r.limit
+		for h := around; h != nil; h = h.outer {
+			if !same(h.request.client, r.client) || !slices.Contains(h.request.keys, key) || h.left() == 0 {
+				continue
+			}
+			if spare--; !h.request.limited || spare < 1 {
+				return fmt.Errorf("%w by the holder of this context (%s): hand the lock on, or release it before", ErrAlreadyHeld, key)
+			}
+		}
+	}
+	return nil
+}
+
+// same says whether two clients are one. Those that cannot be compared are not known to be.
+func same(one, other Client) bool {
+	return reflect.TypeOf(one).Comparable() && one == other
+}
+
 // claim notes the acquisition, or refuses it. It waits for one of the same token that is being withdrawn or released.
 func (r *request) claim(ctx, caller context.Context) (*claim, error) {
 	if !r.named {
@@ -47,7 +71,7 @@ func (r *request) claim(ctx, caller context.Context) (*claim, error) {
 		leaving, over := other.leaving > 0, other.over
 		claims.Unlock()
 		if !leaving {
-			return nil, ErrAlreadyHeld
+			return nil, fmt.Errorf("%w by this token: give each acquisition its own", ErrAlreadyHeld)
 		}
 		select {
 		case <-over:

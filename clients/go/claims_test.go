@@ -43,6 +43,49 @@ func TestATokenHasALockOnceAtATime(t *testing.T) {
 	})
 }
 
+// loose is a client that cannot be compared.
+type loose struct {
+	lockstock.Client
+	_ []int
+}
+
+// With the context of a hold, a request would wait for its own end.
+func TestARequestUnderTheContextOfItsLockIsRefused(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		outer := must(lockstock.Acquire(background, client, "job"))
+		inner := must(lockstock.AcquireAll(outer.Context(), client, []string{"a", "b"}))
+		pool := must(lockstock.Acquire(inner.Context(), client, "pool", lockstock.Limit(2)))
+		ctx, cancel := context.WithTimeout(pool.Context(), time.Minute)
+		defer cancel()
+		for _, key := range []string{"job", "b", "pool"} {
+			for _, option := range []lockstock.Option{lockstock.Wait(0), lockstock.WaitForever(), lockstock.Shared()} {
+				s.within(0, time.Second, func() {
+					_, err := lockstock.Acquire(ctx, client, key, option)
+					s.is(err, lockstock.ErrAlreadyHeld)
+				})
+			}
+		}
+		_, err := lockstock.AcquireAll(ctx, client, []string{"x", "b"})
+		s.is(err, lockstock.ErrAlreadyHeld)
+		// One more permit is another thing; two are all that there are.
+		second := must(lockstock.Acquire(ctx, client, "pool", lockstock.Limit(2)))
+		_, err = lockstock.Acquire(second.Context(), client, "pool", lockstock.Limit(2), lockstock.WaitForever())
+		s.is(err, lockstock.ErrAlreadyHeld)
+		// So are another context, a client that cannot be compared, and a hold that is over.
+		_, err = lockstock.Acquire(background, client, "job")
+		s.is(err, lockstock.ErrNotAcquired)
+		outside := must(lockstock.Acquire(ctx, loose{Client: client}, "free"))
+		_, err = lockstock.Acquire(outside.Context(), loose{Client: client}, "free")
+		s.is(err, lockstock.ErrNotAcquired)
+		s.is(outside.Release(background), nil)
+		kept := context.WithoutCancel(second.Context())
+		for _, lock := range []*lockstock.Lock{second, pool, inner, outer} {
+			s.is(lock.Release(background), nil)
+		}
+		s.is(must(lockstock.AcquireAll(kept, client, []string{"job", "a", "pool"})).Release(background), nil)
+	})
+}
+
 func TestAWithdrawalDoesNotEndALaterHoldOfItsToken(t *testing.T) {
 	over(t, func(s *server, client lockstock.Client) {
 		for range 10 {

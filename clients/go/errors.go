@@ -25,8 +25,9 @@ var (
 	ErrNotAcquired error = &kind{text: "lockstock: not acquired: others had the lock"}
 	// ErrNotReplicated is an ErrNotAcquired: fewer replicas than asked for had the grant within a second, and it was released.
 	ErrNotReplicated error = &kind{"lockstock: too few replicas took the grant, so it was released", ErrNotAcquired}
-	// ErrAlreadyHeld: the token that was named has the lock or asks for it already. A token is one holder.
-	ErrAlreadyHeld error = &kind{text: "lockstock: this token has the lock or asks for it already: give each acquisition its own"}
+	// ErrAlreadyHeld: the token that was named has the lock or asks for it already, and a token is one holder; or the request has the context of
+	// a hold of this lock.
+	ErrAlreadyHeld error = &kind{text: "lockstock: held or asked for already"}
 	// ErrLost: the hold had ended before it was released, or may have. Another token may have the lock.
 	ErrLost error = &kind{text: "lockstock: the lock was lost"}
 	// ErrReleased is the cause of the end of a lock's context after Release.

@@ -25,6 +25,8 @@ type Lock struct {
 type hold struct {
 	request *request
 	fence   int64
+	// With whose context it was asked for, or nil.
+	outer *hold
 	// Of a session, or nil.
 	conn   *session
 	ctx    context.Context
@@ -50,13 +52,22 @@ func begin(ctx context.Context, r *request, fence int64, since time.Duration, co
 	if now() >= since+r.lease {
 		return nil, fmt.Errorf("%w: the grant came when its lease was over", ErrUnreachable)
 	}
-	h := &hold{request: r, fence: fence, conn: conn, stopped: make(chan struct{}), turn: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
+	h := &hold{request: r, fence: fence, outer: around(ctx), conn: conn, stopped: make(chan struct{}), turn: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
 	h.last(r.lease, since)
-	h.ctx, h.cancel = context.WithCancelCause(ctx)
+	h.ctx, h.cancel = context.WithCancelCause(context.WithValue(ctx, inside{}, h))
 	lock := &Lock{h}
 	runtime.AddCleanup(lock, func(h *hold) { h.stop() }, h)
 	go h.keep()
 	return lock, nil
+}
+
+// inside is the key of the hold in its context.
+type inside struct{}
+
+// around is the hold whose context ctx was made of, or nil.
+func around(ctx context.Context) *hold {
+	h, _ := ctx.Value(inside{}).(*hold)
+	return h
 }
 
 // last has the lease count from since.
@@ -203,12 +214,15 @@ func (h *hold) release(left time.Duration) {
 	// With the fence, a repeated release cannot end a later hold of the token.
 	command := h.request.words("RELEASE", "FENCE", number(h.fence))
 	reply, doubted, err := h.request.free(ctx, command)
+	gone := ended(classify(err)) || err == nil && reply == int64(0)
 	switch {
 	case err == nil && reply == h.request.count():
 	case err != nil && !gone:
 		h.outcome = fmt.Errorf("%w (%s): %w", ErrNotReleased, h.request.name(), err)
 	case gone && doubted && !h.lost:
 		// An attempt that was not answered may have done it, but not for a hold that was lost before.
+		h.outcome = fmt.Errorf("%w (%s): it has ended, but perhaps before: an answer was lost", ErrNotReleased, h.request.name())
+	default:
 		h.outcome = h.over()
 	}
 	h.close(h.outcome == nil)
@@ -224,12 +238,9 @@ func (h *hold) close(reuse bool) {
 
 // stop ends the keeper's extensions.
 func (h *hold) stop() { h.stopping.Do(func() { close(h.stopped) }) }
-	gone := ended(classify(err)) || err == nil && reply == int64(0)
 
 func (h *hold) left() time.Duration {
 	h.mutex.Lock()
-		h.outcome = fmt.Errorf("%w (%s): it has ended, but perhaps before: an answer was lost", ErrNotReleased, h.request.name())
-	default:
 	defer h.mutex.Unlock()
 	if h.lost || h.ended != nil {
 		return 0
