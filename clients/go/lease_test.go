@@ -2,13 +2,63 @@ package lockstock_test
 
 import (
 	"context"
+	"log/slog"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	lockstock "lockstock/clients/go"
 )
+
+// logged has what is logged.
+type logged struct {
+	slog.Handler
+	warnings sync.Map
+}
+
+func (l *logged) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l *logged) Handle(ctx context.Context, record slog.Record) error {
+	record.Attrs(func(attr slog.Attr) bool {
+		l.warnings.Store(attr.Value.String(), record.Level)
+		return true
+	})
+	return nil
+}
+
+// It is for the whole process, so each lock has a name of its own.
+func TestALockThatIsDroppedIsWarnedOf(t *testing.T) {
+	log, before := &logged{Handler: slog.DiscardHandler}, slog.Default()
+	slog.SetDefault(slog.New(log))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	t.Run("over", func(t *testing.T) {
+		over(t, func(s *server, client lockstock.Client) {
+			for _, name := range []string{"dropped", "released", "lost"} {
+				key := s.Name() + name
+				lock := must(lockstock.Acquire(background, client, key, lockstock.Lease(time.Second)))
+				switch name {
+				case "released":
+					s.is(lock.Release(background), nil)
+				case "lost":
+					s.do("DEL", key)
+					<-lock.Context().Done()
+				}
+				runtime.KeepAlive(lock)
+			}
+			warned := func(name string) bool {
+				level, _ := log.warnings.Load(s.Name() + name)
+				return level == slog.LevelWarn
+			}
+			s.eventually("it is warned of", func() bool {
+				runtime.GC()
+				return warned("dropped")
+			})
+			equal(s, warned("released") || warned("lost"), false)
+		})
+	})
+}
 
 func TestALockThatIsDroppedIsNotExtendedAnyMore(t *testing.T) {
 	over(t, func(s *server, client lockstock.Client) {

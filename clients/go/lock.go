@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"sync"
 	"time"
@@ -15,7 +16,7 @@ const glance = time.Second
 
 // Lock is a lock that this process holds. Any number of goroutines may use it.
 //
-// One that is dropped without a Release is not extended any more, and ends with its lease.
+// One that is dropped without a Release is not extended any more, and ends with its lease. A warning is logged then.
 type Lock struct {
 	// Not embedded: a deferred call of a promoted method would keep the hold, and not the lock.
 	hold *hold
@@ -56,7 +57,7 @@ func begin(ctx context.Context, r *request, fence int64, since time.Duration, co
 	h.last(r.lease, since)
 	h.ctx, h.cancel = context.WithCancelCause(context.WithValue(ctx, inside{}, h))
 	lock := &Lock{h}
-	runtime.AddCleanup(lock, func(h *hold) { h.stop() }, h)
+	runtime.AddCleanup(lock, (*hold).drop, h)
 	go h.keep()
 	return lock, nil
 }
@@ -68,6 +69,14 @@ type inside struct{}
 func around(ctx context.Context) *hold {
 	h, _ := ctx.Value(inside{}).(*hold)
 	return h
+}
+
+// drop is called when nothing has the lock any more.
+func (h *hold) drop() {
+	if h.left() > 0 {
+		slog.Warn("lockstock: a lock was dropped without a Release, so its lease ends it", "lock", h.request.name())
+	}
+	h.stop()
 }
 
 // last has the lease count from since.
