@@ -32,6 +32,7 @@ func TestACancelledCallSaysThatItWasAndWhy(t *testing.T) {
 		_, err = lockstock.Acquire(late, client, "job")
 		s.is(err, context.DeadlineExceeded)
 		s.is(err, why)
+		s.is(err, lockstock.Err)
 	})
 }
 

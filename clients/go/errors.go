@@ -16,11 +16,18 @@ type kind struct {
 
 func (k *kind) Error() string { return k.text }
 
-func (k *kind) Unwrap() error { return k.of }
+func (k *kind) Unwrap() error {
+	if k.of == nil {
+		return Err
+	}
+	return k.of
+}
 
 // The errors that errors.Is finds in the errors of this package. These also wrap their cause: an error of the client's library, or the
 // cause of the end of a context, unless that is one of these, of another lock.
 var (
+	// Err is in all of them.
+	Err = errors.New("lockstock")
 	// ErrNotAcquired: others had the lock during the whole wait.
 	ErrNotAcquired error = &kind{text: "lockstock: not acquired: others had the lock"}
 	// ErrNotReplicated is an ErrNotAcquired: fewer replicas than asked for had the grant within a second, and it was released.
@@ -99,11 +106,11 @@ func stopped(ctx context.Context) error {
 	switch {
 	case errors.As(cause, &own):
 		// Of another lock. The error of this call is of no such kind.
-		return fmt.Errorf("lockstock: %w: %v", ctx.Err(), cause)
+		return fmt.Errorf("%w: %w: %v", Err, ctx.Err(), cause)
 	case !errors.Is(cause, ctx.Err()):
-		return fmt.Errorf("lockstock: %w: %w", ctx.Err(), cause)
+		return fmt.Errorf("%w: %w: %w", Err, ctx.Err(), cause)
 	}
-	return fmt.Errorf("lockstock: %w", cause)
+	return fmt.Errorf("%w: %w", Err, cause)
 }
 
 func invalid(format string, args ...any) error {

@@ -303,6 +303,7 @@ func TestAGrantCountsOnlyWithItsReplicas(t *testing.T) {
 	over(t, func(s *server, client lockstock.Client) {
 		_, err := lockstock.Acquire(background, client, "job", lockstock.Replicas(1), lockstock.Wait(time.Second))
 		s.is(err, lockstock.ErrNotReplicated)
+			s.is(err, lockstock.Err)
 		s.is(err, lockstock.ErrNotAcquired)
 		equal(s, s.do("EXISTS", "job"), any(int64(0)))
 		host, port, _ := strings.Cut(s.address, ":")
