@@ -10,9 +10,7 @@ import (
 func now() time.Duration {
 	var at unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &at) != nil {
-		return time.Since(begun)
+		return steady.now()
 	}
 	return time.Duration(at.Nano())
 }
-
-var begun = time.Now()

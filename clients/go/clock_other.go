@@ -5,6 +5,4 @@ package lockstock
 import "time"
 
 // now is the time since some beginning.
-func now() time.Duration { return time.Since(begun) }
-
-var begun = time.Now()
+func now() time.Duration { return steady.now() }
