@@ -185,7 +185,7 @@ impl<'c> OpenSale<'c> {
     }
 }
 
-/// In a cluster, checks that this node serves both sale and stream, and no migration is under way; see DESIGN.md.
+/// In a cluster, checks that this node serves both sale and stream, and that neither has left in a migration; see DESIGN.md.
 pub fn serves(ctx: &mut Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
     if !ctx.flags().is_cluster() {
         return Ok(());
