@@ -247,11 +247,11 @@ impl<'a> Args<'a> {
     }
 
     /// The arguments at these positions, counted from the command's name, each with its note.
-    pub(super) fn at<N>(&self, positions: Vec<(i32, N)>) -> impl Iterator<Item = (&'a [u8], N)> {
+    pub(super) fn at<N>(&self, positions: Vec<(i32, N)>) -> impl Iterator<Item = (Arg<'a>, N)> {
         positions.into_iter().filter_map(|(position, note)| {
             let mut args = self.clone();
             args.rest = self.raw().get(usize::try_from(position).ok()?.checked_sub(1)?..)?.iter();
-            Some((args.take()?.bytes(), note))
+            Some((args.take()?, note))
         })
     }
 

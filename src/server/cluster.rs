@@ -3,9 +3,12 @@
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::args::Name;
+use smallvec::SmallVec;
+
+use super::args::{Arg, Name};
 use super::call::{self, How};
 use super::ctx::Ctx;
+use super::key;
 use super::origin;
 use super::server_facts;
 use super::timer;
@@ -71,17 +74,21 @@ pub fn serves_both(ctx: &mut Ctx<'_>, one: &[u8], other: &[u8]) -> bool {
 
 /// The server's own refusal of a command with these keys, if they are of more than one slot or not all here. For commands whose first key the
 /// server has checked alone.
-pub fn refusal(ctx: &mut Ctx<'_>, keys: &[&[u8]]) -> Option<&'static str> {
+pub fn refusal(ctx: &mut Ctx<'_>, keys: &[Arg<'_>]) -> Option<&'static str> {
     let [first, others @ ..] = keys else { return None };
+    let slot = Slot::of(first.bytes());
     if others.is_empty() || origin::is_record(ctx) {
         None
-    } else if others.iter().any(|key| Slot::of(key) != Slot::of(first)) {
+    } else if others.iter().any(|key| Slot::of(key.bytes()) != slot) {
         // Valkey 9.1 is not asked about keys of two slots: it would refuse every later call of the module, too.
         Some("CROSSSLOT Keys in request don't hash to the same slot")
-    } else if Serves::ask(ctx, keys) == Serves::These {
+    } else if keys.iter().all(|key| key::exists(ctx, &Name::of(*key))) {
+        // The server serves them even if their slot moves.
         None
     } else {
-        Some("TRYAGAIN Multiple keys request during rehashing of slot")
+        let names: SmallVec<[&[u8]; 4]> = keys.iter().map(|key| key.bytes()).collect();
+        let is_refused = Serves::ask(ctx, &names) != Serves::These;
+        is_refused.then_some("TRYAGAIN Multiple keys request during rehashing of slot")
     }
 }
 

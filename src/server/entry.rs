@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use super::acl;
 use super::api::{self, RawCtx, RawString};
-use super::args::Args;
+use super::args::{Arg, Args};
 use super::blocked_clients;
 use super::cluster;
 use super::command::Command;
@@ -52,10 +52,10 @@ pub(super) unsafe extern "C" fn command_that_checks_keys<C: Command>(
         if !cluster::is_node() {
             return None;
         }
-        let (keys, flags): (Vec<&[u8]>, Vec<c_int>) = args.at(C::SPEC.keys.positions(args.clone(), count)).unzip();
+        let (keys, flags): (Vec<Arg<'_>>, Vec<c_int>) = args.at(C::SPEC.keys.positions(args.clone(), count)).unzip();
         // Redis has checked all of them.
         let is_unchecked = io_threads::search() == KeySearch::FirstSpec && C::SPEC.keys.is_by_steps();
-        if is_unchecked && !keys.iter().zip(flags).all(|(key, flags)| acl::may_use(&mut ctx, key, flags)) {
+        if is_unchecked && !keys.iter().zip(flags).all(|(key, flags)| acl::may_use(&mut ctx, key.bytes(), flags)) {
             return Some(FORBIDDEN);
         }
         cluster::refusal(&mut ctx, &keys)

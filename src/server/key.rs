@@ -235,6 +235,11 @@ unsafe fn content<'k, T: DataType>(raw: NonNull<RawKey>) -> Content<'k, T> {
     }
 }
 
+/// Whether the key `name` exists in the database of `ctx`. The server counts no use of it.
+pub fn exists(ctx: &mut Ctx<'_>, name: &Name<'_>) -> bool {
+    Key::open(ctx.reborrow(), name, Access::Glance).is_open()
+}
+
 /// Signals that the key has changed; `WATCH` and client-side caches depend on it. Runs no other code.
 ///
 /// The module asks the server not to infer this from an open for writing, because a refused request changes nothing.

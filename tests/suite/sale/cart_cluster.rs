@@ -96,3 +96,22 @@ fn while_the_slot_moves_all_of_it_is_here_or_nothing_is_taken() {
         }
     }
 }
+
+/// From then on, Valkey 9.1 refuses every key that a script or a module names, and can serve what needs no such call.
+#[test]
+fn after_a_script_over_two_slots_carts_without_streams_are_still_sold() {
+    let cluster = Cluster::start(1);
+    let mut client = cluster.node(0).client();
+    for sale in SALES {
+        client.expect(format!("STOCK.CREATE {sale} 10"), OK);
+    }
+    let script = "return redis.pcall('LMPOP', 2, '{a}x', '{b}x', 'LEFT')";
+    assert!(client.cmd(["EVAL", script, "0"]).is_error());
+    client.expect(take("id"), taken());
+    client.expect(format!("STOCK.MCANCEL id 2 {} {}", SALES[0], SALES[1]), taken());
+    for lock in ["{shop}a", "{shop}b"] {
+        client.expect(format!("LOCK.ACQUIRE {lock} TOKEN ann"), ANY);
+    }
+    client.expect("LOCK.MEXTEND ann 2 {shop}a {shop}b PX 30000", 1);
+    client.expect("LOCK.MRELEASE ann 2 {shop}a {shop}b", 2);
+}
