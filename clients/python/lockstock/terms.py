@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any, Optional, Union
@@ -19,7 +20,8 @@ def now() -> float:
     return time.clock_gettime(_CLOCK) if _CLOCK is not None else time.monotonic()
 
 
-_CLOCK: Optional[int] = getattr(time, "CLOCK_BOOTTIME", None)
+# `time.monotonic` stands still meanwhile on Linux and on macOS, where the system's clock of this name does not.
+_CLOCK: Optional[int] = getattr(time, "CLOCK_MONOTONIC" if sys.platform == "darwin" else "CLOCK_BOOTTIME", None)
 
 
 class Terms:

@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import importlib.util
+import sys
 import threading
 import time
 import weakref
@@ -9,8 +11,9 @@ import weakref
 import pytest
 import redis
 import redis.asyncio
-from conftest import URL, ends_within
-from lockstock import AsyncLock, Lock, Unreachable, aio, locks
+from conftest import URL, Gate, cut, ends_within, eventually, frozen
+from lockstock import AsyncLock, Lock, Unreachable, aio, locks, terms
+from lockstock.terms import now
 from test_impatient import play
 
 pytestmark = pytest.mark.breaks
@@ -96,6 +99,17 @@ def test_a_machine_that_has_slept_is_told_soon(client, key, monkeypatch, extend)
     slept = 3600
     assert hold.lost.wait(3)
     play(body)
+
+
+def test_on_a_mac_its_clock_goes_on_while_it_sleeps(monkeypatch):
+    """`time.monotonic` does not."""
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "platform", "darwin")
+        patch.delattr(time, "CLOCK_BOOTTIME", raising=False)
+        patch.setattr(time, "monotonic", lambda: pytest.fail("it stands still"))
+        copy = importlib.util.module_from_spec(terms.__spec__)
+        terms.__spec__.loader.exec_module(copy)
+        assert copy.now() <= time.clock_gettime(time.CLOCK_MONOTONIC) <= copy.now()
 
 
 def test_a_loop_that_ended_does_not_stay(key):
