@@ -149,7 +149,7 @@ class AsyncLock(Shared[AsyncHold]):
                     _used[task] = weakref.WeakSet()
                     task.add_done_callback(_ended)
                 _used[task].add(self)
-            elif grant is not None:
+            elif grant is not None or claim.may_have_some():
                 await self._withdraw(claim)
             else:
                 claim.end()

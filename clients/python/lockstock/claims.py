@@ -107,6 +107,11 @@ class Claim:
         refused = is_answer(error) and (self.asked == 1 or "the token holds this lock in another mode" in str(error))
         return self.asked > 0 and not refused
 
+    def may_have_some(self) -> bool:
+        """Whether some of several keys may be held, though not all were granted: an earlier request was granted unheard, and then one of the
+        keys was taken away."""
+        return self.asked > 1 and len(self._places) > 1
+
     @property
     def doubt(self) -> Optional[int]:
         """The fence (0: none) of an end that was sent before, and may come late and end this. None: there is no such end."""

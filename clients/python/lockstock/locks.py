@@ -158,6 +158,8 @@ class Lock(Shared[Hold]):
                         self._withdraw(claim)
                     elif enters:
                         self._blocks.add(hold)
+                elif claim.may_have_some():
+                    self._withdraw(claim)
                 else:
                     claim.end()
             finally:

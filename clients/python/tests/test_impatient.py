@@ -355,6 +355,35 @@ def test_of_several_locks_of_which_one_was_taken_away_none_is_kept(server, clien
     assert server.holders(keys[1]) == []
 
 
+def test_nor_if_the_request_is_repeated_and_not_granted(server, client, gate, key, monkeypatch):
+    monkeypatch.setattr(steps, "PAUSE", 1.0)
+    keys = key + "a", key + "b"
+
+    def take_one_away():
+        eventually("it is granted", lambda: server.holders(keys[1]))
+        client.delete(keys[0])
+        return Lock(client, keys[0]).acquire()
+
+    async def body(client):
+        retry = Retry(NoBackoff(), 0)
+        async with redis.asyncio.Redis(port=gate.port, retry=retry) as far:
+            gate.lose_answers(b"LOCK.MACQUIRE")
+            said = asyncio.create_task(AsyncLock(far, *keys, wait=2, lease=900).acquire())
+            other = await asyncio.to_thread(take_one_away)
+            assert await said is None
+            await asyncio.to_thread(server.until_free, keys[1])
+            other.release()
+
+    with redis.Redis(port=gate.port) as far:
+        gate.lose_answers(b"LOCK.MACQUIRE")
+        said = run(Lock(far, *keys, wait=2, lease=900).acquire)
+        other = take_one_away()
+        assert said() is None
+        server.until_free(keys[1])
+        other.release()
+    play(body)
+
+
 @pytest.mark.parametrize("extend", [True, False])
 def test_a_lease_that_ends_is_told_even_if_the_server_never_answers(slow, gate, key, extend):
     """Without a read time-out nothing else ends the attempt to extend it."""
