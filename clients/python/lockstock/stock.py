@@ -119,6 +119,8 @@ class _Stock:
         """Changes what is named; a limit or time of 0 is none. Raises `NoSale`."""
         words = ["STOCK.ALTER", key(sale), *_window(limit, start, end, 0)]
         words += ["REBUY", "yes" if flag("rebuy", rebuy) else "no"] if rebuy is not None else []
+        if len(words) == 2:
+            raise TypeError("name what is to change: limit, start, end or rebuy")
         return Request(words, nothing, again=False)
 
     @asked

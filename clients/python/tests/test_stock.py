@@ -180,6 +180,7 @@ def test_all_orders_are_iterated(shop, key):
         ("create", ["sale", 1], {"deadlines": True}, ValueError, "told in a stream"),
         ("create", ["sale", 1], {"start": datetime.datetime(2030, 1, 1)}, ValueError, "start needs a time zone"),
         ("create", ["sale", 1], {"start": "tomorrow"}, TypeError, "start"),
+        ("alter", ["sale"], {}, TypeError, "name what is to change"),
         ("alter", ["sale"], {"end": 1_900_000_000_000}, ValueError, "end is in Unix seconds, not milliseconds"),
         ("adjust", ["sale", "3"], {}, TypeError, "delta is an int"),
         ("order_all", ["order:1", ["a", "b"]], {}, TypeError, "units are a mapping"),
