@@ -34,6 +34,12 @@ class AsyncClient(Protocol):
     def __aenter__(self) -> Coroutine[Any, Any, Any]: ...
 
 
+class ServerClient(AsyncClient, Protocol):
+    """One of these that is not for a cluster."""
+
+    connection_pool: Any
+
+
 def check(client: Any, asynchronous: bool, caller: str) -> None:
     """Refuses what is not a client of the wanted kind."""
     if hasattr(client, "command_stack"):

@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 from .aio import AsyncLock
 from .aio_wires import Wire, answer, within
-from .clients import AsyncClient, check, is_cluster, library
+from .clients import ServerClient, check, is_cluster, library
 from .errors import Closed, Refused, named, passes
 from .holds import Shared
 from .steps import PAUSE, RELEASE, Ask
@@ -28,7 +28,7 @@ class Line:
     For one server and its replicas; in a cluster, use `AsyncLock` with the client of the cluster.
     """
 
-    def __init__(self, client: AsyncClient) -> None:
+    def __init__(self, client: ServerClient) -> None:
         check(client, True, "Line")
         if is_cluster(client):
             raise TypeError("Line is for one server and its replicas; in a cluster, use AsyncLock")

@@ -56,6 +56,8 @@ async def tasks() -> None:
         again: Optional[AsyncHold] = await lock.acquire()
         if again is not None:
             await again.release()
+    async with Line(valkey.asyncio.Valkey()):
+        pass
     async with Line(client) as line, line.lock("job", wait=3) as hold:
         print(hold.fence)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import redis
 import redis.asyncio
+import valkey.asyncio
 from lockstock import AsyncLock, AsyncStock, Line, Lock, Stock
 
 plain, tasks = redis.Redis(), redis.asyncio.Redis()
@@ -20,6 +21,8 @@ Lock(plain, "job").acquire().fence  # wrong
 AsyncLock(plain, "job")  # wrong
 AsyncLock(tasks, "job", holds=3)  # wrong
 Line(plain)  # wrong
+Line(redis.asyncio.RedisCluster(host="localhost"))  # wrong
+Line(valkey.asyncio.ValkeyCluster(host="localhost"))  # wrong
 Line(tasks).lock("job", session=True)  # wrong
 Stock(tasks)  # wrong
 Stock(plain).order("sale")  # wrong
