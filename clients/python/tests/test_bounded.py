@@ -179,7 +179,7 @@ def test_a_task_that_is_cancelled_at_a_frozen_server_ends_at_once(server, key, b
             await asyncio.to_thread(server.until_waiting, key, 1)
             with frozen(server.client):
                 task.cancel()
-                with ends_within(0, 0.2), pytest.raises(asyncio.CancelledError):
+                with ends_within(0, 0.1), pytest.raises(asyncio.CancelledError):
                     await task
             await asyncio.to_thread(server.until_waiting, key, 0)
 
@@ -198,7 +198,7 @@ def test_so_does_one_that_another_task_cancels(server, key, wait, by_line):
                 task = asyncio.create_task(lock.acquire())
                 await asyncio.sleep(0.2)
                 lock.cancel()
-                with ends_within(0, 0.3):
+                with ends_within(0, 0.1):
                     assert await task is None
 
     asyncio.run(test_in_asyncio(body))
