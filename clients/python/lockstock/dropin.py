@@ -12,7 +12,7 @@ from typing import Any, Optional, Union
 
 from .aio import AsyncLock
 from .clients import AsyncClient, Client, library
-from .errors import AlreadyHeld, LockstockError, Refused
+from .errors import AlreadyHeld, LockstockError, Refused, is_over
 from .locks import Lock
 from .terms import Key, now, seconds
 
@@ -106,7 +106,7 @@ class _DropIn:
 
 def _if_other(error: LockstockError, answer: bool) -> bool:
     """The answer if another has it: the key holds something else, such as the string of a lock by SET NX, or the token is in use."""
-    if not isinstance(error, AlreadyHeld) and not str(error).startswith("WRONGTYPE"):
+    if not isinstance(error, AlreadyHeld) and not is_over(error):
         raise error
     return answer
 
@@ -139,11 +139,7 @@ class DropInLock(_DropIn):
         hold = self._forget()
         if hold is None:
             raise self._error("Cannot release a lock that's not owned or is already unlocked.")
-        try:
-            whole = hold.release()
-        except Refused as error:
-            whole = _if_other(error, False)
-        if not whole:
+        if not hold.release():
             raise self._not_owned("release")
 
     def locked(self) -> bool:
@@ -155,10 +151,7 @@ class DropInLock(_DropIn):
 
     def owned(self) -> bool:
         """Whether this has the lock, by the server's word."""
-        try:
-            return self._hold() is not None and bool(self._hold().owned())
-        except Refused as error:
-            return _if_other(error, False)
+        return self._hold() is not None and bool(self._hold().owned())
 
     def extend(self, additional_time: float, replace_ttl: bool = False) -> bool:
         """Adds so many seconds to what the lock has left, or lets it have so many from now."""
@@ -181,11 +174,7 @@ class DropInLock(_DropIn):
             self._left(error)
 
     def _extend(self, hold: Any, lease: float, what: str) -> bool:
-        try:
-            whole = hold.extend(lease)
-        except Refused as error:
-            whole = _if_other(error, False)
-        if not whole:
+        if not hold.extend(lease):
             raise self._not_owned(what)
         return True
 
@@ -218,11 +207,7 @@ class AsyncDropInLock(_DropIn):
         hold = self._forget()
         if hold is None:
             raise self._error("Cannot release a lock that's not owned or is already unlocked.")
-        try:
-            whole = await hold.release()
-        except Refused as error:
-            whole = _if_other(error, False)
-        if not whole:
+        if not await hold.release():
             raise self._not_owned("release")
 
     async def locked(self) -> bool:
@@ -234,10 +219,7 @@ class AsyncDropInLock(_DropIn):
 
     async def owned(self) -> bool:
         """Whether this has the lock, by the server's word."""
-        try:
-            return self._hold() is not None and bool(await self._hold().owned())
-        except Refused as error:
-            return _if_other(error, False)
+        return self._hold() is not None and bool(await self._hold().owned())
 
     async def extend(self, additional_time: float, replace_ttl: bool = False) -> bool:
         """Adds so many seconds to what the lock has left, or lets it have so many from now."""
@@ -260,10 +242,6 @@ class AsyncDropInLock(_DropIn):
             self._left(error)
 
     async def _extend(self, hold: Any, lease: float, what: str) -> bool:
-        try:
-            whole = await hold.extend(lease)
-        except Refused as error:
-            whole = _if_other(error, False)
-        if not whole:
+        if not await hold.extend(lease):
             raise self._not_owned(what)
         return True

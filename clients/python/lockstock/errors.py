@@ -123,6 +123,11 @@ def passes_for_release(error: BaseException) -> bool:
     return passes(error) or str(error).startswith(("NOREPLICAS", "MISCONF"))
 
 
+def is_over(error: object) -> bool:
+    """Whether the server has said that the token does not hold the lock, or that the key holds something else, and so no lock."""
+    return isinstance(error, Exception) and str(error).startswith(("NOTHELD", "WRONGTYPE"))
+
+
 def is_told(error: BaseException) -> bool:
     """Whether the server has said no to a release, and would say so again."""
     return is_answer(error) and not passes_for_release(error)

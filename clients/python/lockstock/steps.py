@@ -9,7 +9,7 @@ from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple, Optional, TypeVar, Union
 
 from .claims import Claim
-from .errors import NotReleased, NotReplicated, Unreachable, is_answer, is_undone, is_unsent, named, passes, passes_for_release
+from .errors import NotReleased, NotReplicated, Unreachable, is_answer, is_over, is_undone, is_unsent, named, passes, passes_for_release
 from .terms import Terms, Word, fields, now, text
 
 # How much longer than its wait a request is tried, and its answer waited for.
@@ -67,7 +67,7 @@ def standing(terms: Terms, claim: Claim, wait: float, at_first: bool) -> Steps[O
     if doubt is not None:
         # A server that was frozen takes what it was sent meanwhile in any order, but all of it before what is sent after this answer. A
         # network that was away does not: what it brings late ends the hold with its fence, and this one has another.
-        yield from persistently(terms.release(token, doubt), end + PATIENCE, not doubt)
+        yield from unless_over(persistently(terms.release(token, doubt), end + PATIENCE, not doubt))
         claim.is_clear()
     while True:
         sent = now()
@@ -102,7 +102,7 @@ def taking_over(terms: Terms, claim: Claim, fence: int, limit: float) -> Steps[b
     held = 0
     try:
         yield from claiming(terms, claim, limit)
-        held = yield from persistently(terms.extend(claim.token, fence, terms.lease), limit)
+        held = yield from unless_over(persistently(terms.extend(claim.token, fence, terms.lease), limit))
         return bool(held == 1)
     finally:
         if held != 1:
@@ -116,6 +116,7 @@ def _made_sure(terms: Terms, token: str, grant: Grant, limit: float) -> Steps[Op
         patience = str(max(int(min(limit - sent, REPLICATE) * 1000), 1))
         commands: list[list[Word]] = [terms.extend(token, grant.fence, terms.lease), ["WAIT", str(terms.replicas), patience]]
         held, copies = yield Ask(commands, limit, True, False)
+        held = 0 if is_over(held) else held
         for error in (held, copies):
             if isinstance(error, Exception):
                 yield from releasing(terms, token, 0, limit)
@@ -128,7 +129,7 @@ def _made_sure(terms: Terms, token: str, grant: Grant, limit: float) -> Steps[Op
     else:
         sent = now()
         try:
-            held = yield from _ask(terms.extend(token, grant.fence, terms.lease), limit)
+            held = yield from unless_over(_ask(terms.extend(token, grant.fence, terms.lease), limit))
         except Exception as error:
             if is_answer(error) and not passes(error):
                 # Not allowed, perhaps. No caller would know of this grant.
@@ -148,7 +149,7 @@ def releasing(terms: Terms, token: str, fence: int, limit: float, apart: bool = 
     doubt: Optional[Exception] = None
     while True:
         try:
-            released = yield from _ask(terms.release(token, fence), min(limit, now() + TRY), apart)
+            released = yield from _released(terms, token, fence, limit, apart)
         except Exception as error:
             if now() + PAUSE >= limit or not passes_for_release(error):
                 raise
@@ -161,11 +162,24 @@ def releasing(terms: Terms, token: str, fence: int, limit: float, apart: bool = 
             return bool(released == terms.count)
 
 
+def _released(terms: Terms, token: str, fence: int, limit: float, apart: bool) -> Steps[int]:
+    try:
+        return int((yield from _ask(terms.release(token, fence), min(limit, now() + TRY), apart)))
+    except Exception as error:
+        if not is_over(error):
+            raise
+    if terms.count > 1:
+        # One of the keys holds something else, so that none was released.
+        for key in terms.places:
+            yield from unless_over(persistently(terms.release_one(key, token, fence), limit, apart))
+    return 0
+
+
 def owning(terms: Terms, token: str, fence: int, limit: float) -> Steps[bool]:
     """Whether the server knows this hold of every key."""
     for key in terms.keys:
-        info = yield from persistently(["LOCK.INFO", key], limit)
-        rows = [fields(row) for row in fields(info)["holders"]] if info is not None else []
+        info = yield from unless_over(persistently(["LOCK.INFO", key], limit))
+        rows = [fields(row) for row in fields(info)["holders"]] if info else []
         if not any(text(row["token"]) == token and fence in (0, row["fence"]) for row in rows):
             return False
     return True
@@ -182,13 +196,30 @@ def locked(terms: Terms, limit: float) -> Steps[bool]:
 
 def persistently(command: Sequence[Word], limit: float, apart: bool = False) -> Steps[Any]:
     """Asks what may be asked again, until there is an answer."""
+    return (yield from insistently(command, limit, apart))[0]
+
+
+def insistently(command: Sequence[Word], limit: float, apart: bool) -> Steps[tuple[Any, bool]]:
+    """The same, and whether a request that was not answered may arrive yet."""
+    late = False
     while True:
         try:
-            return (yield from _ask(command, min(limit, now() + TRY), apart))
+            return (yield from _ask(command, min(limit, now() + TRY), apart)), late
         except Exception as error:
             if now() + PAUSE >= limit or not passes(error):
                 raise
+            late = late or not is_unsent(error)
             yield Rest(PAUSE, limit)
+
+
+def unless_over(steps: Steps[Any]) -> Steps[Any]:
+    """What an extension or a release is answered: 0, too, where the key holds something else."""
+    try:
+        return (yield from steps)
+    except Exception as error:
+        if not is_over(error):
+            raise
+        return 0
 
 
 def once(command: Sequence[Word], limit: float) -> Steps[Any]:

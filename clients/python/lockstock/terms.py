@@ -63,6 +63,10 @@ class Terms:
         """Ends the hold of this token with this fence; without a fence any hold, and the wait."""
         return self._words("RELEASE", token) + _fence(fence)
 
+    def release_one(self, key: Key, token: str, fence: int) -> list[Word]:
+        """The same of one of several keys."""
+        return ["LOCK.RELEASE", key, token, *_fence(fence)]
+
     def extend(self, token: str, fence: int, lease: float) -> list[Word]:
         return self._words("EXTEND", token) + ["PX", ms(lease)] + _fence(fence)
 
