@@ -14,7 +14,7 @@ from .clients import AsyncClient, check, made_of
 from .errors import LockstockError, NotGranted, NotHeld, NotReleased, is_answer, is_told, named
 from .holds import LOOK, Agenda, Held, Shared, _wait, limit_of, rounds
 from .locks import BEHIND, WITHDRAW, _place
-from .steps import RELEASE, Grant, Steps, T, locked, once, owning, persistently, releasing, standing, taking_over
+from .steps import RELEASE, Grant, Steps, T, locked, once, owning, releasing, standing, taking_over
 from .terms import Key, Terms, name, now, seconds, whole
 
 
@@ -29,7 +29,7 @@ class AsyncHold(Held):
     ) -> None:
         self._turn = asyncio.Lock()
         super().__init__(client, terms, claim, grant, extends, lost, session)
-        _keeper().add(self)
+        self._keep()
 
     async def release(self) -> bool:
         """As `Hold.release`. A task that is cancelled meanwhile has released all the same."""
@@ -71,20 +71,11 @@ class AsyncHold(Held):
 
     async def extend(self, lease: Optional[float] = None) -> bool:
         """As `Hold.extend`."""
-        span = self._lease if lease is None else seconds("lease", lease)
-        if not self.held:
-            return False
-        sent = now()
-        words = self._terms.extend(self.token, self.fence, span)
-        self._shorten(sent, span)
+        span = None if lease is None else seconds("lease", lease)
+        return self.held and await _asked(self._client, self._terms, self._extension(span))
+
+    def _keep(self) -> None:
         _keeper().add(self)
-        if await _asked(self._client, self._terms, persistently(words, min(sent + RELEASE, self._ends))) != 1:
-            self._lose()
-            return False
-        self._extended(sent, span)
-        _keeper().add(self)
-        # The answer may have been long on its way.
-        return self.held
 
     async def execute(self, *command: Any) -> Any:
         """As `Hold.execute`."""
@@ -274,7 +265,7 @@ async def _end(client: Any, terms: Terms, claim: Claim, fence: int, limit: float
 
 
 class _Keeper:
-    """What has the leases of one loop extended, and tells when they are over: one timer."""
+    """What has the leases of one loop extended and looks after its sessions, and tells when holds are over: one timer."""
 
     def __init__(self) -> None:
         self._agenda = Agenda()
@@ -283,7 +274,7 @@ class _Keeper:
 
     def add(self, hold: AsyncHold) -> None:
         if self._agenda.add(hold):
-            self._set(min(max(min(hold._due, hold._ends) - now(), 0), LOOK))
+            self._set(min(max(hold._next() - now(), 0), LOOK))
 
     def _set(self, pause: float) -> None:
         self._timers += 1
@@ -300,19 +291,19 @@ class _Keeper:
 
 
 async def _extend(holds: list[Any]) -> None:
-    sent, leases = now(), [hold._lease for hold in holds]
+    if not any(hold._asked for hold in holds):
+        # A loop that ends has this done twice, perhaps.
+        return
+    sent = now()
     replies: list[Any] = [None] * len(holds)
     try:
         # All are sent before the first answer is waited for.
         asks = holds[0]._client.pipeline(transaction=False)
-        for hold, lease in zip(holds, leases):
-            asks.execute_command(*hold._terms.extend(hold.token, hold.fence, lease))
+        for hold in holds:
+            asks.execute_command(*hold._question())
         replies = await within(asks.execute(raise_on_error=False), limit_of(holds) - sent)
     finally:
-        for hold, lease, reply in zip(holds, leases, replies):
-            if hold._heard(reply, sent, lease):
-                _keeper().add(hold)
-        if any(reply not in (0, 1) for reply in replies):
+        if not all([hold._heard(reply, sent) for hold, reply in zip(holds, replies)]):
             await Wire(holds[0]._client, holds[0].keys[0]).learn()
 
 

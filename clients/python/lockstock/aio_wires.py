@@ -76,6 +76,8 @@ class Wire:
         # One to the server to which the key is moving.
         self._moved: Any = None
         self.is_cut = False
+        # What a session was asked last.
+        self._asked: Optional[asyncio.Future[Any]] = None
         # Ends what is being asked.
         self.end: Optional[Callable[[], Any]] = None
 
@@ -165,6 +167,17 @@ class Wire:
         if self.end is not None:
             self.end()
         behind(self.hang_up)
+
+    def lasts(self) -> bool:
+        """Whether the connection of a session has answered since this was asked last. It is asked again, also so that nothing on the way takes
+        it for idle. Nobody else uses it."""
+        reader = getattr(self._connection, "_reader", None)
+        if reader is None or reader.at_eof() or (self._asked is not None and not self._asked.done()):
+            return False
+        # Nothing ends it that comes late.
+        self._asked = asyncio.ensure_future(_exchange(self._connection, [["PING"]]))
+        self._asked.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return True
 
     async def hang_up(self) -> None:
         connections = self._connection, self._moved

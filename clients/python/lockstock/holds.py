@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import os
 import threading
 import uuid
@@ -12,16 +13,18 @@ from collections.abc import Callable
 from typing import Any, Generic, Optional, TypeVar
 
 from .claims import Claim
-from .errors import AlreadyHeld, Lost, NotHeld
-from .steps import PAUSE, Grant
+from .errors import AlreadyHeld, Lost, NotHeld, Unreachable, is_answer, is_over
+from .steps import PAUSE, RELEASE, SOON, TRY, Grant, Rest, Steps, insistently
 from .terms import Key, Terms, flag, name, now, seconds
 
 # A lease is extended when a third of it is over, and this part of it later again if nobody answered.
 AGAIN = 20
 # This part of the lease is the time that the server has to answer.
 ANSWER = 6
-# How often to look at the clock, at least: a timer does not know that the machine has slept.
+# How often to look at the clock, at least: a timer does not know that the machine has slept. So often a session is looked after, too.
 LOOK = 1.0
+# An extension that was not answered may arrive so much later, at most: a network that was away brings what it was given.
+LATE = 60.0
 
 
 class Held:
@@ -35,9 +38,16 @@ class Held:
         """A number larger than that of every grant before: have what you write to refuse smaller ones."""
         self._client, self._terms, self._extends = client, terms, extends
         self._lease, self._ends = terms.lease, grant.ends
-        self._due = grant.ends - terms.lease * 2 / 3
+        self._due = grant.ends - terms.lease * 2 / 3 if extends else math.inf
+        """When the server is to be asked."""
+        self._glance = now() + min(LOOK, terms.lease / 3) if session is not None else math.inf
+        """When the session is to be looked after."""
+        self._extending = threading.Lock()
+        """Extensions go one after the other: of two at a time nobody knows which one the server has heard last."""
         self._asked = False
-        """Whether it is being extended just now."""
+        """Whether it is the turn of the one that keeps it."""
+        self._late = math.inf, -math.inf
+        """The shortest lease of the extensions that were not answered and may arrive yet, and when the last of them was sent."""
         self._row: Any = None
         """Its row in the agenda."""
         self._over = False
@@ -70,31 +80,92 @@ class Held:
             self._over = True
             warnings.warn(said, ResourceWarning, source=self, stacklevel=2)
 
-    def _extended(self, sent: float, lease: float) -> None:
-        self._lease, self._ends, self._due = lease, sent + lease, sent + lease / 3
+    def _next(self) -> float:
+        """When there is something to do for it."""
+        return min(self._due, self._glance, self._ends)
 
-    def _shorten(self, sent: float, lease: float) -> None:
-        """A shorter lease counts from now on: its answer may be lost."""
-        self._lease, self._ends, self._due = min(self._lease, lease), min(self._ends, sent + lease), min(self._due, sent + lease / 3)
+    def _extension(self, lease: Optional[float]) -> Steps[bool]:
+        """Extends it, in its turn."""
+        limit = now() + RELEASE
+        while not self._extending.acquire(blocking=False):
+            if now() >= limit:
+                raise Unreachable(f"{self._terms.name}: no answer to the extension before this one")
+            yield Rest(SOON, limit, learns=False)
+        try:
+            if not self.held:
+                return False
+            sent, span, before = now(), lease or self._lease, self._late
+            shortens = span < self._lease
+            # A shorter lease counts from now on: its answer may be lost.
+            self._doubt(span)
+            self._lease, self._ends = min(self._lease, span), min(self._ends, sent + span)
+            self._due = min(self._due, sent + span / 3) if self._extends else math.inf
+            self._keep()
+            try:
+                # Nobody knows how often the client sends what is asked by it.
+                words = self._terms.extend(self.token, self.fence, span)
+                held, late = yield from insistently(words, min(limit, self._ends), shortens)
+            except Exception as error:
+                if not is_over(error):
+                    raise
+                held, late = 0, False
+            if held != 1:
+                self._lose()
+                return False
+            if not late:
+                self._late = before
+            self._extended(sent, span)
+        finally:
+            self._extending.release()
+        self._keep()
+        # The answer may have been long on its way.
+        return self.held
+
+    def _keep(self) -> None:
+        """Has it looked at in time."""
+        raise NotImplementedError
+
+    def _doubt(self, lease: float) -> None:
+        """An extension by so much may arrive, and is not answered yet."""
+        self._late = min(self._late[0], lease), now()
+
+    def _extended(self, sent: float, lease: float) -> None:
+        self._lease = lease
+        self._ends, self._due = sent + self._counts, sent + self._counts / 3 if self._extends else math.inf
+        if sent > self._late[1] + LATE:
+            self._late = math.inf, -math.inf
+
+    @property
+    def _counts(self) -> float:
+        """For how long an extension counts: a longer lease does not while an extension by a shorter one may arrive after it."""
+        return min(self._lease, self._late[0])
 
     def _lose(self) -> None:
         if not self._over:
             self.lost.set()
 
-    def _heard(self, reply: Any, sent: float, lease: float) -> bool:
-        """What came of extending it. No answer says nothing; the clock does. Whether it is to be extended again at once."""
-        self._asked = False
-        if reply == 0:
+    def _question(self) -> list[Any]:
+        """What keeps it: extends it, or asks only whether it lasts."""
+        extends = self._extends
+        return self._terms.extend(self.token, self.fence, self._lease) if extends else self._terms.guard(self.token, self.fence, ["PING"])
+
+    def _heard(self, reply: Any, sent: float) -> bool:
+        """What came of that. No answer says nothing; the clock does. Whether the server has said something of it."""
+        said = reply is not None and not isinstance(reply, Exception)
+        if reply == 0 or is_over(reply):
             self._lose()
-        elif lease != self._lease:
-            # Its holder has extended it meanwhile, and which request came last is not known.
-            self._due = now()
-            return True
-        elif reply == 1:
-            self._extended(sent, lease)
+            said = True
+        elif not self._extends:
+            self._due = math.inf
+        elif said:
+            self._extended(sent, self._lease)
         else:
-            self._due = now() + lease / AGAIN
-        return False
+            if reply is None or not is_answer(reply):
+                self._doubt(self._lease)
+            self._due = now() + self._counts / AGAIN
+        self._asked = False
+        self._extending.release()
+        return said
 
     def hand_over(self) -> tuple[str, int]:
         """Leaves the lock to the process that takes it over within the lease, with this token and fence: see `Lock.take_over`."""
@@ -279,7 +350,7 @@ class Agenda:
     def add(self, hold: Held) -> bool:
         """Whether it comes before all others."""
         with self._turn:
-            return self._add(hold, min(hold._due, hold._ends) if hold._extends else hold._ends)
+            return self._add(hold, hold._next())
 
     def _add(self, hold: Held, when: float) -> bool:
         if hold._row is not None and hold._row[0] <= when:
@@ -291,8 +362,8 @@ class Agenda:
         return self._rows[0] is row
 
     def turn(self) -> tuple[list[Held], Optional[float]]:
-        """Tells the holds whose lease is over; gives those to extend, and in how many seconds to come again at the latest."""
-        extend = []
+        """Tells the holds whose lease is over; gives those to ask for, and in how many seconds to come again at the latest."""
+        ask = []
         with self._turn:
             while self._rows and self._rows[0][0] <= now():
                 row = heapq.heappop(self._rows)
@@ -305,12 +376,18 @@ class Agenda:
                 if hold._ends <= now():
                     hold._lose()
                     continue
-                if hold._extends and hold._due <= now() and not hold._asked:
+                if hold._glance <= now():
+                    hold._glance = now() + min(LOOK, hold._counts / 3)
+                    session = hold._session
+                    if session is not None and not session.lasts():
+                        # The server knows whether the hold has ended with it.
+                        hold._due = min(hold._due, now())
+                if hold._due <= now() and hold._extending.acquire(blocking=False):
                     hold._asked = True
-                    extend.append(hold)
-                again = max(hold._due, now() + max(hold._lease / AGAIN, 0.005)) if hold._extends else hold._ends
-                self._add(hold, min(again, hold._ends))
-            return extend, min(max(self._rows[0][0] - now(), 0), LOOK) if self._rows else None
+                    ask.append(hold)
+                again = hold._due if hold._due > now() else now() + max(hold._counts / AGAIN, 0.005)
+                self._add(hold, min(again, hold._glance, hold._ends))
+            return ask, min(max(self._rows[0][0] - now(), 0), LOOK) if self._rows else None
 
 
 def rounds(holds: list[Held], place: Callable[[Held], Any]) -> list[list[Held]]:
@@ -323,4 +400,4 @@ def rounds(holds: list[Held], place: Callable[[Held], Any]) -> list[list[Held]]:
 
 def limit_of(holds: list[Held]) -> float:
     """When a round that is not answered is given up."""
-    return now() + max(min(hold._lease for hold in holds) / ANSWER, PAUSE)
+    return now() + min(max(min(hold._counts for hold in holds) / ANSWER, PAUSE), TRY)

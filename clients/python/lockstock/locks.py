@@ -12,7 +12,7 @@ from .claims import Claim
 from .clients import Client, check, made_of, place
 from .errors import LockstockError, NotGranted, NotHeld, NotReleased, is_answer, is_told, named
 from .holds import Agenda, Held, Shared, _wait, limit_of, rounds
-from .steps import RELEASE, Ask, Grant, Steps, T, locked, once, owning, persistently, releasing, standing, taking_over
+from .steps import RELEASE, Ask, Grant, Steps, T, locked, once, owning, releasing, standing, taking_over
 from .terms import Key, Terms, name, now, seconds, whole
 from .wires import LONG, Wire, play, spawn
 
@@ -31,7 +31,7 @@ class Hold(Held):
     ) -> None:
         self._turn = threading.RLock()
         super().__init__(client, terms, claim, grant, extends, lost, session)
-        _keeper.add(self)
+        self._keep()
 
     def release(self) -> bool:
         """Ends the hold. Whether there was a whole one to end: not if it was lost, or released before. Raises `NotReleased` if the
@@ -74,21 +74,12 @@ class Hold(Held):
 
     def extend(self, lease: Optional[float] = None) -> bool:
         """Lets the lease end that long from now, and be extended by as much from then on; without `lease`: by as much as before.
-        False: the hold is over."""
-        span = self._lease if lease is None else seconds("lease", lease)
-        if not self.held:
-            return False
-        sent = now()
-        words = self._terms.extend(self.token, self.fence, span)
-        self._shorten(sent, span)
+        False: the hold is over. For a minute after one that was not answered, and may arrive late, a longer lease counts as that one."""
+        span = None if lease is None else seconds("lease", lease)
+        return self.held and _asked(self._client, self._terms, self._extension(span))
+
+    def _keep(self) -> None:
         _keeper.add(self)
-        if _asked(self._client, self._terms, persistently(words, min(sent + RELEASE, self._ends))) != 1:
-            self._lose()
-            return False
-        self._extended(sent, span)
-        _keeper.add(self)
-        # The answer may have been long on its way.
-        return self.held
 
     def execute(self, *command: Any) -> Any:
         """Has the server run a command only if the lock is held in that moment (LOCK.GUARD), of several keys the first. Its answer is as
@@ -116,7 +107,7 @@ class Lock(Shared[Hold]):
     lease: how many seconds the hold outlasts a process that died or froze. While it lives, it is extended, unless `extend` is false.
     token: who asks. Give one thread's locks the same, and the server sees when two threads wait for each other (`Deadlock`).
     shared: together with other readers. limit: as one of so many. Neither goes with several keys.
-    session: the hold also ends, at once, with the connection it was asked over, which is kept for that.
+    session: the hold also ends, at once, with the connection it was asked over, which is kept for that. Within about a second `lost` tells.
     replicas: so many replicas must have the grant within a second, else it is released and `NotReplicated` is raised.
     """
 
@@ -315,7 +306,7 @@ def _behind(client: Any, terms: Terms, claim: Claim, fence: int, wait: float = 0
 
 
 class _Keeper:
-    """The one thread of a process that has leases extended, and tells when they are over."""
+    """The one thread of a process that has leases extended and looks after sessions, and tells when holds are over."""
 
     def __init__(self) -> None:
         self._agenda = Agenda()
@@ -345,7 +336,7 @@ class _Keeper:
                 for hold in some:
                     if hold._asked:
                         # There was no thread for it: as if no server had answered.
-                        hold._heard(None, now(), hold._lease)
+                        hold._heard(None, now())
         return pause
 
 
@@ -358,18 +349,13 @@ def _place(hold: Held) -> str:
 
 def _extend(holds: list[Any]) -> None:
     wire, sent = Wire(holds[0]._client, holds[0].keys[0]), now()
-    leases = [hold._lease for hold in holds]
     replies: list[Any] = [None] * len(holds)
     try:
-        commands = [hold._terms.extend(hold.token, hold.fence, lease) for hold, lease in zip(holds, leases)]
-        replies = wire.do(Ask(commands, limit_of(holds)))
+        replies = wire.do(Ask([hold._question() for hold in holds], limit_of(holds)))
     except Exception:
+        pass
+    if not all([hold._heard(reply, sent) for hold, reply in zip(holds, replies)]):
         wire.learn()
-    for hold, lease, reply in zip(holds, leases, replies):
-        if hold._heard(reply, sent, lease):
-            _keeper.add(hold)
-        if isinstance(reply, Exception):
-            wire.learn()
     wire.give_back()
 
 

@@ -25,6 +25,8 @@ LONG = 86_400.0
 # A server that says nothing to one that waits is asked each so many seconds whether it is there, and the primary still.
 LOOK = 5.0
 
+PING = b"*1\r\n$4\r\nPING\r\n"
+
 # Clients of clusters that are learning where everything is now.
 _learning: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -90,6 +92,8 @@ class Wire:
         # What asks whether a server is there.
         self._looks: Optional[Wire] = None
         self.is_cut = False
+        # Whether a session was asked, and has not answered.
+        self._asked = False
 
     def do(self, step: Any) -> Any:
         if isinstance(step, Ask):
@@ -137,6 +141,30 @@ class Wire:
                     socket.shutdown(2)
                 except OSError:
                     pass
+
+    def lasts(self) -> bool:
+        """Whether the connection of a session has answered since this was asked last. It is asked again, also so that nothing on the way takes
+        it for idle. Nobody else uses it."""
+        socket = getattr(self._connection, "_sock", None)
+        if socket is None:
+            return False
+        try:
+            # Nothing is waited for here.
+            socket.settimeout(0)
+            while socket.recv(4096):
+                self._asked = False
+            return False
+        except (OSError, ValueError) as error:
+            if not kinds(error) & {"BlockingIOError", "SSLWantReadError"}:
+                return False
+        if self._asked:
+            return False
+        try:
+            socket.sendall(PING)
+        except (OSError, ValueError):
+            return False
+        self._asked = True
+        return True
 
     def drop(self) -> None:
         connection, self._connection = self._connection, None

@@ -105,6 +105,17 @@ class Eye:
         eventually(f"{key} is free", lambda: self.client.execute_command("LOCK.INFO", key) is None)
 
 
+def end_connection(address, ports=()):
+    """Ends the connection of a client with this end, on whatever server it is."""
+    with redis.RedisCluster.from_url(CLUSTER_URL) as cluster:
+        all_ports = [int(URL.rpartition(":")[2])] + [node.port for node in cluster.get_nodes()]
+    for port in ports or all_ports:
+        with redis.Redis(port=port) as client:
+            if client.execute_command("CLIENT", "KILL", "ADDR", f"127.0.0.1:{address[1]}"):
+                return
+    raise AssertionError(f"no server has a connection from {address}")
+
+
 class Gate:
     """What stands between a client and the server, and stops what is said: as a network, or a server, that is no more."""
 

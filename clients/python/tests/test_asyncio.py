@@ -8,7 +8,7 @@ import time
 import pytest
 import redis.asyncio
 import valkey.asyncio
-from conftest import CLUSTER_URL, URL
+from conftest import CLUSTER_URL, URL, end_connection
 from lockstock import AsyncLock, Closed, Line, Lost, NotGranted
 from test_locks import demoted_for_a_while, fields
 
@@ -181,6 +181,39 @@ async def test_a_session_ends_with_its_connection(client, lock, key):
         return not await client.execute_command("EXISTS", key)
 
     await eventually("the session ends", is_free)
+
+
+@scene
+async def test_a_session_whose_connection_has_ended_is_lost_soon(client, lock, key):
+    if lock.__name__ == "lock":
+        return
+    for extend in True, False:
+        async with lock(key, session=True, wait=5, lease=60, extend=extend) as other:
+            with pytest.raises(Lost):
+                async with lock(key + "a", session=True, wait=5, lease=60, extend=extend) as hold:
+                    await asyncio.sleep(1.5)
+                    assert hold.held and await hold.owned()
+                    address = hold._session._connection._writer.get_extra_info("sockname")
+                    await asyncio.to_thread(end_connection, address)
+                    await asyncio.wait_for(hold.lost.wait(), 10)
+                    assert not hold.held
+                    assert await (await lock(key + "a", wait=5).acquire()).release()
+            assert other.held and await other.owned()
+
+
+@scene
+async def test_a_hold_whose_key_has_another_value_is_lost(client, lock, key):
+    one, more = await lock(key, lease=60).acquire(), await lock(key + "a", key + "b", lease=60).acquire()
+    kept = await lock(key + "c", lease=9).acquire()
+    for name in key, key + "b", key + "c":
+        await client.delete(name)
+        await client.set(name, "text", nx=True)
+    assert not await one.owned() and not await more.owned() and one.held
+    assert not await one.extend() and one.lost.is_set()
+    assert not await one.release() and not await more.release()
+    assert not await client.exists(key + "a")
+    await asyncio.wait_for(kept.lost.wait(), 7)
+    assert not await kept.release()
 
 
 @pytest.mark.parametrize("name", ["redis-py", "redis-py RESP2", "redis-py by line", "redis-py RESP2 by line", "valkey-py by line"])

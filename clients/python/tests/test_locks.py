@@ -9,7 +9,7 @@ import time
 import pytest
 import redis
 import valkey
-from conftest import CLUSTER_URL, URL, eventually, patiently
+from conftest import CLUSTER_URL, URL, end_connection, eventually, patiently
 from lockstock import Lock, Lost, NotGranted
 
 CLIENTS = {
@@ -177,6 +177,33 @@ def test_a_session_ends_with_its_connection(client, key):
     with Lock(client, key, session=True):
         pass
     assert not client.execute_command("EXISTS", key)
+
+
+@pytest.mark.parametrize("extend", [True, False])
+def test_a_session_whose_connection_has_ended_is_lost_soon(client, key, extend):
+    with Lock(client, key, session=True, wait=5, lease=60, extend=extend, token="one") as other:
+        with pytest.raises(Lost), Lock(client, key + "a", session=True, wait=5, lease=60, extend=extend) as hold:
+            time.sleep(1.5)
+            assert hold.held and hold.owned()
+            end_connection(hold._session._connection._sock.getsockname())
+            assert hold.lost.wait(10) and not hold.held
+            assert Lock(client, key + "a", wait=5).acquire().release()
+        assert other.held and other.owned()
+
+
+def test_a_hold_whose_key_has_another_value_is_lost(client, key):
+    one, more = Lock(client, key, lease=60).acquire(), Lock(client, key + "a", key + "b", lease=60).acquire()
+    kept = Lock(client, key + "c", lease=9).acquire()
+    for name in key, key + "b", key + "c":
+        client.delete(name)
+        client.set(name, "text", nx=True)
+    assert not one.owned() and not more.owned() and one.held
+    assert not one.extend() and one.lost.is_set()
+    assert not one.release() and not more.release()
+    assert not client.exists(key + "a")
+    assert kept.lost.wait(7)
+    assert not kept.release()
+    assert client.get(key) == client.get(key + "c") == b"text"
 
 
 def test_two_tasks_that_wait_for_each_other_hear_of_it(client, key):

@@ -11,7 +11,7 @@ import redis.asyncio
 import redis.asyncio.sentinel
 import redis.sentinel
 import test_asyncio
-from conftest import Eye, eventually, free_port, patiently
+from conftest import Eye, end_connection, eventually, free_port, patiently
 from lockstock import AsyncLock, Line, Lock, NotReplicated
 from test_locks import run, waiting
 
@@ -87,12 +87,18 @@ def test_a_hold_and_a_wait_go_on_at_the_new_primary(sentinel, key, end):
     with redis.sentinel.Sentinel([where]).master_for("shop") as client:
         held = Lock(client, key, lease=200)
         assert held.acquire()
+        # At the new primary it lasts as long as its lease, for no connection comes with it.
+        session = Lock(client, key + "s", session=True, lease=200).acquire()
         said = run(Lock(client, key, wait=200, token="next").acquire)
         eventually("it waits", lambda: waiting(client, key) == 1)
         server = fail_over(end)
         eventually("it waits there", lambda: server.waiters(key) == ["next"])
         assert held.held and held.release()
         assert said().release()
+        assert session.held and session.owned() and session.release()
+        session = Lock(client, key, session=True, lease=200, extend=False, wait=20).acquire()
+        end_connection(session._session._connection._sock.getsockname(), [session._session._connection.port])
+        assert session.lost.wait(10) and not session.release()
 
 
 @ENDS
@@ -102,6 +108,7 @@ def test_so_they_do_in_asyncio(sentinel, key, by_line, end):
 
     async def play(client, line):
         held = await AsyncLock(client, key, lease=200).acquire()
+        session = await AsyncLock(client, key + "s", session=True, lease=200).acquire()
         lock = line.lock if line else lambda *keys, **options: AsyncLock(client, *keys, **options)
         said = asyncio.create_task(lock(key, wait=200, token="next").acquire())
         while await test_asyncio.waiting(client, key) != 1:
@@ -110,6 +117,12 @@ def test_so_they_do_in_asyncio(sentinel, key, by_line, end):
         await asyncio.to_thread(eventually, "it waits there", lambda: server.waiters(key) == ["next"])
         assert held.held and await held.release()
         assert await (await asyncio.wait_for(said, 60)).release()
+        assert session.held and await session.owned() and await session.release()
+        session = await AsyncLock(client, key, session=True, lease=200, extend=False, wait=20).acquire()
+        connection = session._session._connection
+        await asyncio.to_thread(end_connection, connection._writer.get_extra_info("sockname"), [connection.port])
+        await asyncio.wait_for(session.lost.wait(), 10)
+        assert not await session.release()
 
     async def body():
         async with redis.asyncio.sentinel.Sentinel([where]).master_for("shop") as client:
