@@ -119,8 +119,9 @@ def passes(error: BaseException) -> bool:
 
 
 def passes_for_release(error: BaseException) -> bool:
-    """The same of a release, which is worth asking for again also where nothing may be written just now."""
-    return passes(error) or str(error).startswith(("NOREPLICAS", "MISCONF"))
+    """The same of a release, which is worth asking for again also where nothing may be written just now, or where a library stumbled: some do
+    if their client is closed meanwhile."""
+    return passes(error) or isinstance(error, _UNREADABLE) or str(error).startswith(("NOREPLICAS", "MISCONF"))
 
 
 def is_over(error: object) -> bool:

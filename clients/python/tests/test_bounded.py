@@ -134,6 +134,7 @@ except KeyboardInterrupt:
             assert child.stdout.readline() == "go\n"
             server.until_waiting(key, 1)
             with frozen(server.client) if freezes else contextlib.nullcontext():
+                # A tenth of a second, and what the child is late, which nobody here sees.
                 with ends_within(0, 0.3):
                     child.send_signal(signal.SIGINT)
                     assert child.stdout.readline() == "interrupted\n"
@@ -193,7 +194,7 @@ def test_so_does_one_that_another_task_cancels(server, key, wait, by_line):
         async with contextlib.AsyncExitStack() as stack:
             make = await maker(client, by_line, stack)
             await client.ping()
-            lock = make(key, wait=wait)
+            lock = make(key, wait=wait, lease=900)
             with frozen(server.client):
                 task = asyncio.create_task(lock.acquire())
                 await asyncio.sleep(0.2)
