@@ -6,6 +6,7 @@
 
 const { errorMonitor } = require("node:events");
 
+const { ANSWER_MS, within } = require("./bounds.js");
 const { refuse } = require("./check.js");
 
 /**
@@ -306,6 +307,16 @@ class NodeRedisCluster extends NodeRedis {
   /** @override @param {string} key @param {(string | Buffer)[]} words */
   async send(key, words) {
     return this.client.sendCommand(key, false, words);
+  }
+
+  /**
+   * Its copy makes many connections, and would leave open those that are being made when it ends. So it ends when it hears; or after a while,
+   * for one of them may lead to a frozen node.
+   * @override @param {string} channel @param {Tell} tell @param {Again} again
+   */
+  listen(channel, tell, again) {
+    const ear = super.listen(channel, tell, again);
+    return { ...ear, end: () => void within(ear.ready, ANSWER_MS, ignore).then(ear.end, ear.end) };
   }
 
   /** Version 5 tells of a node's first connection only, 5.0 not even of that. What is asked when one is lost is sent over the next. @override @param {Again} again */

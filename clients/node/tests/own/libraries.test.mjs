@@ -6,7 +6,7 @@ import { Locks, Stock, Unreachable, NotReplicated } from "lockstock";
 
 import { aDay } from "../day.mjs";
 import { LIBRARIES, ready } from "../libraries.mjs";
-import { start, startPair, startProxy, startSentinel } from "../own.mjs";
+import { start, startCluster, startPair, startProxy, startSentinel } from "../own.mjs";
 import { CLIENTS, assert, cmd, eventually, hangUp, info, newKey, rejectsAfter, sleep, waiting } from "../servers.mjs";
 
 describe("libraries", { concurrency: 2 }, () => {
@@ -178,6 +178,25 @@ describe("libraries", { concurrency: 2 }, () => {
         }
         proxy.lateMs = 0;
         await eventually("they are closed", async () => (await count()) === before, 10_000);
+      });
+
+      test("what is closed while it connects to a cluster leaves no connection", async (t) => {
+        const nodes = await startCluster(t);
+        const client = await ready(library.cluster(nodes[0].url));
+        t.after(() => hangUp(client));
+        const eyes = await Promise.all(nodes.map((node) => node.eye(t)));
+        const count = async () => (await Promise.all(eyes.map((eye) => eye.client("LIST")))).join("\n").match(/^id=/gm).length;
+        await cmd(client, "LOCK.ACQUIRE", "key", "TOKEN", "first");
+        const before = await count();
+        for (const ms of [0, 1, 2, 3, 5, 8, 12, 20, 40, 100]) {
+          const locks = new Locks(client);
+          const ended = Promise.allSettled([locks.acquire("key", { waitMs: 60_000 })]);
+          await sleep(ms);
+          await locks.close();
+          await ended;
+        }
+        // ioredis connects to the other two nodes when it asks for the slots.
+        await eventually("they are closed", async () => (await count()) <= before + 2, 20_000);
       });
 
       test("in a session, and with replicas that are not there", async (t) => {
