@@ -2,6 +2,7 @@ import static java.time.Duration.ofMillis;
 import static java.time.Duration.ofMinutes;
 import static java.time.Duration.ofSeconds;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -281,22 +282,62 @@ final class NetworkTests {
     }
 
     public static void aShorterLeaseThatIsLateDoesNotCutALongerOneShort() throws Exception {
+        for (Duration before : List.of(ofMinutes(1), ofSeconds(8))) {
+            through((server, relay, client) -> {
+                Hold hold = client.lock("job").lease(before).acquire();
+                relay.lateMs = 3_000;
+                relay.late = relay.made.get();
+                Expect.fails(UnreachableException.class, () -> hold.extend(ofSeconds(8)));
+                isLong(hold);
+            });
+        }
+    }
+
+    /** The request that was not answered renews the hold when it comes. */
+    public static void aRequestThatIsLateDoesNotCutALongerLeaseShort() throws Exception {
         through((server, relay, client) -> {
-            Hold hold = client.lock("job").lease(ofMinutes(1)).acquire();
             relay.lateMs = 3_000;
             relay.late = relay.made.get();
-            Expect.fails(UnreachableException.class, () -> hold.extend(ofSeconds(6)));
-            Server.until("it is extended", () -> {
-                try {
-                    hold.extend(ofMinutes(1));
-                    return true;
-                } catch (UnreachableException silent) {
-                    return false;
-                }
-            });
-            Thread.sleep(8_000);
-            Expect.that(hold.isHeld() && hold.isOwned(), hold);
-            hold.release();
+            isLong(client.lock("job").lease(ofSeconds(8)).acquire(ofSeconds(20)));
+        });
+    }
+
+    /** Extends the hold, and sees that it lasts. */
+    private static void isLong(Hold hold) throws Exception {
+        Server.until("it is extended", () -> {
+            try {
+                hold.extend(ofMinutes(1));
+                return true;
+            } catch (UnreachableException silent) {
+                return false;
+            }
+        });
+        Thread.sleep(10_000);
+        Expect.that(hold.isHeld() && hold.isOwned(), hold);
+        hold.release();
+    }
+
+    /** It was released before another one asked for it to be ended, or after that: nobody knows. */
+    public static void aReleaseWhoseAnswerWasLostIsSureOnlyIfItDidIt() throws Exception {
+        through((server, relay, client) -> {
+            Hold hold = client.lock("job").acquire();
+            relay.lateMs = 60_000;
+            relay.late = relay.made.get();
+            CompletableFuture<Void> released = hold.releaseAsync();
+            server.ask("DEL", "job");
+            Expect.fails(NotReleasedException.class, () -> Expect.value(released));
+            // It is sure if something of it is there.
+            relay.late = 0;
+            Hold both = client.lock("one", "two").acquire(ofSeconds(10));
+            relay.late = relay.made.get();
+            CompletableFuture<Void> part = both.releaseAsync();
+            server.ask("DEL", "two");
+            Expect.fails(LostException.class, () -> Expect.value(part));
+            relay.late = 0;
+            Hold again = client.lock("job").acquire(ofSeconds(10));
+            relay.late = relay.made.get();
+            again.release();
+            Expect.same(server.locks(), 0L);
         });
     }
 

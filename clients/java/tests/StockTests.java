@@ -67,7 +67,7 @@ final class StockTests {
         Sale info = mug.info().orElseThrow();
         Expect.that(info.total() == 9 && info.remaining() + info.held() + info.sold() == 9, info);
         Expect.that(info.start().equals(Optional.of(start)) && info.end().equals(Optional.of(end)) && info.rebuy(), info);
-        Expect.that(info.stream().equals("mug:events") && info.limit() == 4 && info.orders() == 3 && info.counters().get("ok") > 0, info);
+        Expect.that(info.stream().equals("mug:events") && info.deadlines() && info.limit() == 4 && info.orders() == 3 && info.counters().get("ok") > 0, info);
         mug.alter(Change.none().noLimit().noStart().noEnd().rebuy(false));
         info = mug.info().orElseThrow();
         Expect.that(info.limit() == 0 && info.start().isEmpty() && info.end().isEmpty() && !info.rebuy(), info);

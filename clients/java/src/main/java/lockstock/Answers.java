@@ -101,6 +101,6 @@ final class Answers {
         return new Sale(number(found.get("total")), number(found.get("remaining")), number(found.get("held")), number(found.get("sold")),
             number(found.get("orders")), number(found.get("buyers")), number(found.get("waiting")), number(found.get("limit")),
             moment(found.get("start")), moment(found.get("end")), "yes".equals(found.get("rebuy")), text(found.get("stream")),
-            number(found.get("seq")), Map.copyOf(counters));
+            "yes".equals(found.get("deadlines")), number(found.get("seq")), Map.copyOf(counters));
     }
 }

@@ -155,7 +155,7 @@ public final class Hold implements AutoCloseable {
      * background, and stays interrupted. It may be repeated, and then says the same.
      *
      * @throws LostException if the hold had ended before: another holder may have had the lock since
-     * @throws NotReleasedException if the server could not be told
+     * @throws NotReleasedException if it is not known whether it was released
      */
     public void release() {
         CompletableFuture<Tenure.End> end = begin();
@@ -208,7 +208,7 @@ public final class Hold implements AutoCloseable {
     private void judge(Tenure.End how) {
         if (how == Tenure.End.LOST) throw new LostException(what() + " was lost before its release", null);
         if (how == Tenure.End.RELEASED) return;
-        throw new NotReleasedException(what() + ": it is not known whether it was released; its lease ends it", tenure.reason());
+        throw new NotReleasedException(what() + ": it is not known whether it was released; if not, its lease ends it", tenure.reason());
     }
 
     private Client client() {

@@ -204,6 +204,11 @@ final class Request {
         throw new NotReplicatedException(lock + ": " + reply + " of " + lock.replicas() + " replicas took the grant, so it was released", null);
     }
 
+    /** The requests that may arrive yet. */
+    Set<CompletableFuture<?>> pending() {
+        return pending;
+    }
+
     /** Withdraws what was given up, if it may arrive yet: it would be granted to nobody, or end what the token gets next. Null: there is nothing. */
     synchronized CompletableFuture<Void> leftovers() {
         if (!pending.isEmpty() && (withdrawal == null || withdrawal.isDone())) withdrawal = withdrawn();

@@ -19,8 +19,9 @@ import java.util.Optional;
  * @param end of its window
  * @param rebuy whether an id whose order lapsed or was cancelled may buy again
  * @param stream the stream that has its changes, or an empty name
+ * @param deadlines whether the stream has all that is needed to rebuild the orders
  * @param changes how many there were
  * @param counters how often this server has given each answer since it loaded the sale
  */
 public record Sale(long total, long remaining, long held, long sold, long orders, long buyers, long waiting, long limit, Optional<Instant> start,
-        Optional<Instant> end, boolean rebuy, String stream, long changes, Map<String, Long> counters) {}
+        Optional<Instant> end, boolean rebuy, String stream, boolean deadlines, long changes, Map<String, Long> counters) {}

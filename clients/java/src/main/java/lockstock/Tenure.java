@@ -25,7 +25,7 @@ final class Tenure {
         RELEASED,
         /** Before its release. */
         LOST,
-        /** The server could not be told of its release. */
+        /** It is not known whether by its release. */
         UNSURE
     }
 
@@ -45,8 +45,10 @@ final class Tenure {
     private Throwable reason;
     /** Extensions go one after another, so that the last one counts. */
     private CompletableFuture<Boolean> turn = CompletableFuture.completedFuture(true);
-    /** Those that make the lease shorter, and may arrive yet. */
-    private final Set<CompletableFuture<?>> shorter = ConcurrentHashMap.newKeySet();
+    /** What sets the lease, and may arrive yet. */
+    private final Set<CompletableFuture<?>> setting = ConcurrentHashMap.newKeySet();
+    /** The shortest lease that one of these sets. */
+    private long shortest;
 
     /** The lease counts from {@code since}. */
     Tenure(Request request, long fence, long since, Line line) {
@@ -54,7 +56,8 @@ final class Tenure {
         this.fence = fence;
         this.line = line;
         servers = request.lock.client.servers;
-        lease = request.lock.lease().toNanos();
+        lease = shortest = request.lock.lease().toNanos();
+        setting.addAll(request.pending());
         until = since + lease;
         next = since + interval();
         Background.after(0, this::keep);
@@ -150,14 +153,14 @@ final class Tenure {
     /** Has the hold last for a lease (0: as long as before) from now on, and for every extension after it. False if it has ended. */
     synchronized CompletableFuture<Boolean> extend(long nanos, long within) {
         long end = Clock.now() + within;
-        turn = turn.handle((before, error) -> null).thenCompose(free -> Command.settled(shorter)).thenCompose(free -> {
+        turn = turn.handle((before, error) -> null).thenCompose(free -> shorter(nanos)).thenCompose(free -> {
             // What was told to be lost stays so, though the server may have it still.
             if (left() == 0) return CompletableFuture.completedFuture(false);
             long since = Clock.now(), span = nanos == 0 ? lease() : nanos;
             if (since >= end) return CompletableFuture.failedFuture(new TimeoutException("no answer in time"));
-            Command command = request.extension(fence, span);
+            Command command = request.extension(fence, span).notedIn(setting);
             synchronized (this) {
-                if (span < lease) command = command.notedIn(shorter);
+                shortest = Math.min(shortest, span);
                 // A shorter lease counts from now on, for its answer may be lost.
                 until = Math.min(until, since + span);
                 next = Math.min(next, since + span / 3);
@@ -174,6 +177,13 @@ final class Tenure {
             });
         });
         return Servers.limit(turn.copy(), end);
+    }
+
+    /** Is completed when nothing can arrive any more that sets a shorter lease than this one (0: the present one). */
+    private synchronized CompletableFuture<Void> shorter(long nanos) {
+        setting.removeIf(CompletableFuture::isDone);
+        if (setting.isEmpty()) shortest = Long.MAX_VALUE;
+        return (nanos == 0 ? lease : nanos) > shortest ? Command.settled(setting) : CompletableFuture.completedFuture(null);
     }
 
     /** Asks over the client; or over the line, if there is one, and over the client if no answer comes there in half of the time. */
@@ -207,23 +217,24 @@ final class Tenure {
             return begun;
         }
         // With the fence, a repeated release cannot end a later hold of the token.
-        release(request.release("FENCE", fence), Clock.now() + Math.min(Math.max(left, LEAST), Request.FAREWELL), false);
+        release(request.release("FENCE", fence), Clock.now() + Math.min(Math.max(left, LEAST), Request.FAREWELL), null);
         return begun;
     }
 
-    private void release(Command command, long end, boolean doubted) {
+    /** {@code doubt} is why an attempt was not answered, if there was one. */
+    private void release(Command command, long end, Throwable doubt) {
         servers.send(command, Math.min(end, Clock.now() + Servers.PATIENCE)).whenComplete((reply, failure) -> {
             Throwable error = Servers.cause(failure);
-            if (error == null) {
-                // An attempt that was not answered may have done it, but not for a hold that was lost before.
-                boolean done = doubted && !ended.isDone() || Long.valueOf(request.count()).equals(reply);
-                end(done ? End.RELEASED : End.LOST, null);
-            } else if (ends(error)) {
-                end(End.LOST, null);
+            if (Long.valueOf(request.count()).equals(reply)) {
+                end(End.RELEASED, null);
+            } else if (error == null || ends(error)) {
+                // An attempt that was not answered may have done it, but not in part, and not for a hold that was lost before.
+                boolean nothing = error != null || Long.valueOf(0).equals(reply);
+                end(nothing && doubt != null && !ended.isDone() ? End.UNSURE : End.LOST, doubt);
             } else if (!Servers.passesForRelease(error) || Clock.now() + Servers.PAUSE >= end) {
                 end(End.UNSURE, error);
             } else {
-                Background.after(Servers.PAUSE, () -> release(command, end, doubted || !Servers.isNothingDone(error)));
+                Background.after(Servers.PAUSE, () -> release(command, end, Servers.isNothingDone(error) ? doubt : error));
             }
         });
     }
