@@ -53,10 +53,10 @@ function wait(name, value) {
   return value;
 }
 
-/** A point in time. @param {string} name @param {unknown} value @returns {number} Unix milliseconds */
-function time(name, value) {
+/** A point in time. @param {string} name @param {unknown} value @param {number} [least] @returns {number} Unix milliseconds */
+function time(name, value, least = 0) {
   const number = value instanceof Date ? value.getTime() : value;
-  if (!Number.isSafeInteger(number) || Number(number) < 0) refuse(name, "a Date, or Unix milliseconds", value);
+  if (!Number.isSafeInteger(number) || Number(number) < least) refuse(name, `a Date, or Unix milliseconds from ${least} on`, value);
   return Number(number);
 }
 

@@ -162,7 +162,8 @@ class Hold {
         try {
           const count = Number(await client.send(keys[0], words).catch(nullIfOther));
           if (count === keys.length) return true;
-          if (!doubtful) return false;
+          // What was lost of it was not lost by a release, which ends all of it.
+          if (count > 0 || !doubtful) return false;
           throw new NotReleased(`${keys}: it has ended, but perhaps not by this release, which was sent again over a new connection`);
         } catch (error) {
           const ours = ofServer(error);

@@ -100,6 +100,7 @@ class Locks {
   }
 
   /**
+   * Takes the lock, or all of several locks. The hold belongs to no task: one that has a lock by this, and asks for it again, waits for itself.
    * @param {string | readonly string[]} keys
    * @param {LockOptions} [options]
    * @returns {Promise<Hold | null>} null: not granted within the wait

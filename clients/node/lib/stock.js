@@ -39,9 +39,9 @@ const { fields, text } = require("./reply.js");
 
 /**
  * @typedef {object} Terms
- * @property {number} [limit] How many units a buyer may have; 0: any number.
- * @property {Date | number} [start] When the sale begins; a number is Unix milliseconds, 0: it has begun.
- * @property {Date | number} [end] When the sale ends; 0: never.
+ * @property {number} [limit] How many units a buyer may have; for `alter`, 0: any number.
+ * @property {Date | number} [start] When the sale begins; a number is Unix milliseconds; for `alter`, 0: it has begun.
+ * @property {Date | number} [end] When the sale ends; for `alter`, 0: never.
  * @property {boolean} [rebuy] Whether an id that lapsed or was cancelled may buy again.
  */
 /** @typedef {Terms & { stream?: string, deadlines?: boolean }} SaleOptions `stream` is the key to which every change is appended, with `deadlines` in full. */
@@ -65,8 +65,8 @@ const { fields, text } = require("./reply.js");
  * @property {Record<string, number>} counters of this server, since it loaded the sale: ok, duplicate, soldout …
  */
 
-const TERMS = { limit: atLeast(0), start: check.time, end: check.time, rebuy: check.flag };
-const SALE = { ...TERMS, stream: check.word, deadlines: check.flag };
+const TERMS = terms(0);
+const SALE = { ...terms(1), stream: check.word, deadlines: check.flag };
 const CART = { buyer: check.short, holdMs: check.ms, ref: check.short };
 const ORDER = { qty: check.integer, ...CART, waitlist: check.flag };
 const KEEP = { keep: check.integer };
@@ -95,12 +95,10 @@ class Stock {
    * @throws {import("./errors.js").SaleExists}
    */
   async create(sale, total, options = {}) {
-    const { limit, rebuy, stream, deadlines, ...times } = check.options(options, SALE);
+    const { limit, start, end, rebuy, stream, deadlines } = check.options(options, SALE);
     if (deadlines && stream === undefined) throw new TypeError("deadlines: they go to a stream; name one");
     const words = ["STOCK.CREATE", sale, `${check.integer("total", total, 0)}`];
-    if (limit) words.push("LIMIT", `${limit}`);
-    if (times.start) words.push("START", `${times.start}`);
-    if (times.end) words.push("END", `${times.end}`);
+    words.push(...window(limit, start, end));
     if (rebuy) words.push("REBUY");
     if (stream !== undefined) words.push("STREAM", stream);
     if (deadlines) words.push("DEADLINES");
@@ -116,10 +114,7 @@ class Stock {
    */
   async alter(sale, terms) {
     const { limit, start, end, rebuy } = check.options(terms, TERMS);
-    const words = ["STOCK.ALTER", sale];
-    if (limit !== undefined) words.push("LIMIT", `${limit}`);
-    if (start !== undefined) words.push("START", `${start}`);
-    if (end !== undefined) words.push("END", `${end}`);
+    const words = ["STOCK.ALTER", sale, ...window(limit, start, end)];
     if (rebuy !== undefined) words.push("REBUY", rebuy ? "yes" : "no");
     if (words.length === 2) check.refuse("terms", `at least one of ${Object.keys(TERMS).join(", ")}`, terms);
     await this.#send(sale, words);
@@ -185,7 +180,7 @@ class Stock {
    */
   async order(sale, id, options = {}) {
     const { qty = 1, waitlist, ...rest } = check.options(options, ORDER);
-    const words = ["STOCK.DECR_ONCE", sale, check.short("id", id), "QTY", `${qty}`, ...terms(rest)];
+    const words = ["STOCK.DECR_ONCE", sale, check.short("id", id), "QTY", `${qty}`, ...details(rest)];
     return this.#one(waitlist ? [...words, "WAITLIST"] : words);
   }
 
@@ -233,7 +228,7 @@ class Stock {
     if (units === null || typeof units !== "object" || Array.isArray(units)) check.refuse("units", "an object of units by sale", units);
     const sales = check.list("sales", Object.keys(units));
     const legs = sales.flatMap((sale) => [sale, `${check.integer(`units of ${sale}`, units[sale])}`]);
-    return this.#many(id, sales, "STOCK.MDECR_ONCE", legs, terms(check.options(options, CART)));
+    return this.#many(id, sales, "STOCK.MDECR_ONCE", legs, details(check.options(options, CART)));
   }
 
   /** Confirms all or none. @param {string} id @param {readonly string[]} sales */
@@ -284,13 +279,24 @@ class Stock {
 
 check.noOptionsAfter(Stock, { info: 1, buyer: 2, extend: 3, look: 2, confirmAll: 2, cancelAll: 2 });
 
-/** @param {number} least @returns {(name: string, value: unknown) => number} */
-function atLeast(least) {
-  return (name, value) => check.integer(name, value, least);
+/** Readers of the terms of a sale, for which 0 is none, where it may be told. @param {0 | 1} least */
+function terms(least) {
+  const limit = (/** @type {string} */ name, /** @type {unknown} */ value) => check.integer(name, value, least);
+  const time = (/** @type {string} */ name, /** @type {unknown} */ value) => check.time(name, value, least);
+  return { limit, start: time, end: time, rebuy: check.flag };
+}
+
+/** @param {number | undefined} limit @param {number | undefined} start @param {number | undefined} end */
+function window(limit, start, end) {
+  const words = [];
+  if (limit !== undefined) words.push("LIMIT", `${limit}`);
+  if (start !== undefined) words.push("START", `${start}`);
+  if (end !== undefined) words.push("END", `${end}`);
+  return words;
 }
 
 /** @param {{ buyer?: string, holdMs?: number, ref?: string }} options */
-function terms({ buyer, holdMs, ref }) {
+function details({ buyer, holdMs, ref }) {
   const words = [];
   if (buyer !== undefined) words.push("BUYER", buyer);
   if (holdMs !== undefined) words.push("HOLD", `${holdMs}`);

@@ -10,8 +10,8 @@ export function integer(name: string, value: unknown, least?: number): number;
 export function ms(name: string, value: unknown): number;
 /** How long to wait. @param {string} name @param {unknown} value @returns {number} */
 export function wait(name: string, value: unknown): number;
-/** A point in time. @param {string} name @param {unknown} value @returns {number} Unix milliseconds */
-export function time(name: string, value: unknown): number;
+/** A point in time. @param {string} name @param {unknown} value @param {number} [least] @returns {number} Unix milliseconds */
+export function time(name: string, value: unknown, least?: number): number;
 /** @param {string} name @param {unknown} value @returns {boolean} */
 export function flag(name: string, value: unknown): boolean;
 /** @param {string} name @param {unknown} value @returns {string[]} each key once */

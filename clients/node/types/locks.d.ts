@@ -71,6 +71,7 @@ export class Locks {
      */
     using<T>(keys: string | readonly string[], options: LockOptions, work: (hold: Hold) => Promise<T> | T): Promise<T>;
     /**
+     * Takes the lock, or all of several locks. The hold belongs to no task: one that has a lock by this, and asks for it again, waits for itself.
      * @param {string | readonly string[]} keys
      * @param {LockOptions} [options]
      * @returns {Promise<Hold | null>} null: not granted within the wait

@@ -52,15 +52,15 @@ export type Order = {
 };
 export type Terms = {
     /**
-     * How many units a buyer may have; 0: any number.
+     * How many units a buyer may have; for `alter`, 0: any number.
      */
     limit?: number | undefined;
     /**
-     * When the sale begins; a number is Unix milliseconds, 0: it has begun.
+     * When the sale begins; a number is Unix milliseconds; for `alter`, 0: it has begun.
      */
     start?: number | Date | undefined;
     /**
-     * When the sale ends; 0: never.
+     * When the sale ends; for `alter`, 0: never.
      */
     end?: number | Date | undefined;
     /**

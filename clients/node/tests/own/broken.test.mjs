@@ -335,6 +335,16 @@ test("ioredis's own question to a connection that listens already fails no wait"
   await locks.close();
 });
 
+test("what ended in part was not ended by a release whose answer was lost", async () => {
+  for (const [count, sure] of [[2, true], [1, true], [0, false]]) {
+    const locks = new Locks(new Told(["ann", 7, 30_000], new Error("connection lost"), count));
+    const hold = await locks.acquire(["lock", "other"]);
+    if (sure) assert.equal(await hold.release(), count === 2);
+    else await assert.rejects(hold.release(), NotReleased);
+    await locks.close();
+  }
+});
+
 test("node-redis: what listens may be silent for longer than the client", async (t) => {
   const server = await start(t);
   const client = await quiet(createClient({ url: server.url, socket: { socketTimeout: 500 } })).connect();
