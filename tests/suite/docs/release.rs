@@ -75,6 +75,8 @@ fn a_tag_is_the_version_and_nothing_says_that_it_is_not_released() {
         ("CHANGELOG.md", format!("## {VERSION}, not released yet\n"), format!("## {VERSION}\n")),
         ("README.md", format!("Version {VERSION}, not released yet"), format!("Version {VERSION}")),
         ("README.zh-CN.md", format!("版本 {VERSION}，尚未发布"), format!("版本 {VERSION}")),
+        ("README.md", "Nothing is published yet: no release".into(), "Published: a release".into()),
+        ("README.zh-CN.md", "目前什么都还没有发布：".into(), String::new()),
     ] {
         let text = fs::read_to_string(here.join(path)).expect("a text");
         if text.contains(&old) {
