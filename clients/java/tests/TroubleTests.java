@@ -154,6 +154,37 @@ final class TroubleTests {
         Server.until("nothing is left", () -> server.locks() == 0);
     }
 
+    /** The quickest of some, for a machine may be busy. */
+    public static void anInterruptedWaitEndsWithinATenthOfASecond(Server server, Client client) throws Exception {
+        server.ask("LOCK.ACQUIRE", "job", "TOKEN", "other", "PX", 60_000);
+        for (boolean frozen : new boolean[] {false, true}) {
+            Server.until("nobody waits", () -> server.waiters() == 0);
+            List<Thread> threads = new ArrayList<>();
+            var ends = new LinkedBlockingQueue<Long>();
+            for (int number = 0; number < 10; number++) {
+                Thread thread = new Thread(() -> {
+                    try {
+                        client.lock("job").acquire();
+                    } catch (InterruptedException end) {
+                        ends.add(System.nanoTime());
+                    }
+                });
+                threads.add(thread);
+                thread.start();
+            }
+            Server.until("they wait", () -> server.waiters() == threads.size());
+            try (AutoCloseable thaw = frozen ? server.freeze() : () -> {}) {
+                long quickest = Long.MAX_VALUE;
+                for (Thread thread : threads) {
+                    long begun = System.nanoTime();
+                    thread.interrupt();
+                    quickest = Math.min(quickest, ends.poll(5, TimeUnit.SECONDS) - begun);
+                }
+                Expect.that(quickest < 100_000_000, "it took " + quickest + " ns");
+            }
+        }
+    }
+
     public static void aRequestThatIsInterruptedAtAnyTimeLeavesNothing(Server server, Client client) throws Exception {
         Lock lock = client.lock("job").lease(ofMinutes(1));
         AtomicReference<Throwable> failed = new AtomicReference<>();
