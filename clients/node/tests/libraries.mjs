@@ -2,6 +2,8 @@
 
 import { Locks } from "lockstock";
 
+import { hangUp } from "./servers.mjs";
+
 const clusterUrl = process.env.LOCKSTOCK_CLUSTER_URL;
 const quiet = (client) => client.on("error", () => {});
 
@@ -41,6 +43,12 @@ export const LIBRARIES = {
 /** What is asked for without a wait has no time for a busy machine to find the server first. */
 export async function ready(made) {
   const client = await made;
-  await new Locks(client).info("key");
+  try {
+    await new Locks(client).info("key");
+  } catch (error) {
+    // Else it goes on connecting, and the process of the tests does not end.
+    await hangUp(client);
+    throw error;
+  }
   return client;
 }
