@@ -22,6 +22,7 @@ import lockstock.LockstockException;
 import lockstock.LostException;
 import lockstock.ModuleMissingException;
 import lockstock.NotAcquiredException;
+import lockstock.NotReleasedException;
 import lockstock.NotReplicatedException;
 import lockstock.RefusedException;
 
@@ -287,5 +288,6 @@ final class LockTests {
             }
         });
         Expect.that(hold.isHeld(), "its lease goes on");
+        Expect.fails(NotReleasedException.class, hold::release);
     }
 }

@@ -1,12 +1,13 @@
 // Servers of a test's own, which it may freeze and kill.
 
-import { execFileSync, spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 
 import { Redis } from "ioredis";
 
@@ -66,7 +67,8 @@ export async function startSentinel(t, downAfterMs = 400) {
 export async function startCluster(t) {
   const options = async () => ["--cluster-enabled", "yes", "--cluster-port", `${await freePort()}`, "--cluster-node-timeout", "60000"];
   const nodes = await Promise.all([0, 1, 2].map(async () => start(t, ...(await options()))));
-  execFileSync("redis-cli", ["--cluster", "create", ...nodes.map(({ port }) => `127.0.0.1:${port}`), "--cluster-yes"]);
+  // What holds the process up for seconds makes the calls of the tests beside it time out.
+  await promisify(execFile)("redis-cli", ["--cluster", "create", ...nodes.map(({ port }) => `127.0.0.1:${port}`), "--cluster-yes"]);
   const eyes = await Promise.all(nodes.map((node) => node.eye(t)));
   await eventually("it is one", async () => (await Promise.all(eyes.map((eye) => eye.cluster("INFO")))).every((said) => /_state:ok/.test(said)));
   return nodes;
