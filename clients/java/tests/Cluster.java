@@ -54,6 +54,8 @@ final class Cluster implements AutoCloseable {
         Object own = replica.ask("CLUSTER", "MYID");
         for (Server node : nodes) Server.until("all know it", () -> knows(node, own));
         nodes.add(replica);
+        // It asks them to be elected.
+        Server.until("it knows all", () -> ((String) replica.ask("CLUSTER", "INFO")).contains("cluster_known_nodes:" + nodes.size()));
         return replica;
     }
 
