@@ -96,7 +96,7 @@ fn a_primary_that_lacks_replicas_grants_and_sells_nothing_by_itself() {
         [["min-replicas-to-write 2", "min-slaves-to-write 1"], ["min-slaves-to-write 2", "min-replicas-to-write 0"]]
     {
         let [fewer, enough] = [fewer, enough].map(|setting| format!("CONFIG SET {setting}"));
-        let holders = decides_nothing_while_refusing(&primary, "NOREPLICAS", &fewer, || {}, &enough);
+        let holders = decides_nothing_while_refusing(&primary, "NOREPLICAS", &fewer, &enough);
         replica.wait_in_sync(&primary);
         for lock in holders {
             assert_eq!(Line::at(&replica).holders(lock), ["waiter"]);
@@ -107,15 +107,14 @@ fn a_primary_that_lacks_replicas_grants_and_sells_nothing_by_itself() {
 
 #[test]
 fn a_server_that_cannot_save_grants_and_sells_nothing_by_itself() {
-    let server = Server::builder().config("save 3600 100000").start();
+    let server = Server::builder().config("save 3600 100000").config("stop-writes-on-bgsave-error no").start();
     server.expect("STOCK.CREATE sale 1 REBUY", OK);
     // The file of a save cannot take the place of a directory.
     fs::create_dir(server.dir().join("dump.rdb")).expect("a directory");
-    let failed = || {
-        let has_failed = || server.info("persistence")["rdb_last_bgsave_status"] == "err";
-        eventually("the save has failed", has_failed);
-    };
-    decides_nothing_while_refusing(&server, "MISCONF", "BGSAVE", failed, "CONFIG SET stop-writes-on-bgsave-error no");
+    server.cmd("BGSAVE");
+    eventually("the save has failed", || server.info("persistence")["rdb_last_bgsave_status"] == "err");
+    let [begin, end] = ["yes", "no"].map(|stops| format!("CONFIG SET stop-writes-on-bgsave-error {stops}"));
+    decides_nothing_while_refusing(&server, "MISCONF", &begin, &end);
 }
 
 #[test]
@@ -141,13 +140,7 @@ fn no_node_of_a_cluster_that_lacks_replicas_grants_by_itself() {
 
 /// What falls due while the server refuses writes with `error`, which the command `begin` brings about, waits for the command `end`. Returns
 /// the locks that are granted then.
-fn decides_nothing_while_refusing(
-    server: &Server,
-    error: &str,
-    begin: &str,
-    refuses: impl Fn(),
-    end: &str,
-) -> Vec<&'static str> {
+fn decides_nothing_while_refusing(server: &Server, error: &str, begin: &str, end: &str) -> Vec<&'static str> {
     let (mut line, mut client) = (Line::at(server), server.client());
     let sold = line.count("stock_lapses");
     let mut scene = Scene::set(server, &mut line);
@@ -155,7 +148,6 @@ fn decides_nothing_while_refusing(
     client.expect("LOCK.ACQUIRE by-lease TOKEN brief WAIT 300 NOTIFY news", 2);
     let timeouts = line.count("lock_timeouts");
     Scene::about_to_end(server, begin);
-    refuses();
     scene.falls_due_in_vain(server);
     line.until("lock_timeouts", timeouts + 1);
     client.expect("LOCK.ACQUIRE by-lease TOKEN late", err(error));
