@@ -65,6 +65,9 @@ pub enum Error {
          not run"
     )]
     Unguarded,
+    /// A guarded command whose keys the server does not tell.
+    #[display("ERR LOCK.GUARD cannot check the keys of this command in a cluster")]
+    Unchecked,
     /// A guarded command that the caller may not run on these keys and channels.
     #[display("NOPERM this user has no permissions to run the guarded command on its keys and channels")]
     NoGuarded,

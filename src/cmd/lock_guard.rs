@@ -20,8 +20,8 @@ use crate::server::delegate::{self, Delegated};
 /// Replies what `command` replies.
 ///
 /// Errors: `NOTHELD`, and the command did not run; `ERR` for a bad argument, and for a command that may not be guarded: `SELECT`,
-/// `LOCK.GUARD`, scripts and functions, and commands that these may not run; `NOPERM`; `WRONGTYPE`; and every error of `command`. O(1),
-/// O(log n) with n holders, and what `command` takes.
+/// `LOCK.GUARD`, scripts and functions, commands that these may not run, and in a cluster `MSETEX`; `NOPERM`; `WRONGTYPE`; and every error of
+/// `command`. O(1), O(log n) with n holders, and what `command` takes.
 pub struct LockGuard;
 
 impl Command for LockGuard {
@@ -58,6 +58,7 @@ impl Command for LockGuard {
             Delegated::Refused => Ok(()),
             Delegated::Forbidden => Err(Error::NoGuarded),
             Delegated::Unfit => Err(Error::Unguarded),
+            Delegated::Unchecked => Err(Error::Unchecked),
         }
     }
 }

@@ -16,7 +16,7 @@ use super::server_facts;
 pub enum KeySearch {
     /// It may ask the command.
     Asking,
-    /// By all specifications of the command (Redis since 8.2).
+    /// By all specifications of the command (Redis since 8.2); for calls of scripts and modules by the first one, like Valkey.
     Specs,
     /// For the cluster by the first specification, if it is a fixed position; for ACLs by all (Valkey).
     FirstSpec,

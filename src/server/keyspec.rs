@@ -111,10 +111,11 @@ impl Keys {
             }
             Self::Counted(position, each, key_use) => {
                 let counted = counted_keys(position, each, key_use, by_asking);
-                if search == KeySearch::FirstSpec {
-                    [key_at(position.saturating_add(1), key_use), counted, no_keys()]
-                } else {
+                if by_asking {
                     [counted, no_keys(), no_keys()]
+                } else {
+                    // Of a call by a script or a module, these servers find only keys at fixed positions.
+                    [key_at(position.saturating_add(1), key_use), counted, no_keys()]
                 }
             }
         }

@@ -6,7 +6,7 @@ mod effects;
 mod ours;
 mod rights;
 
-use harness::{ANY, Client, INT, NULL, OK, Reply, Server, err, eventually};
+use harness::{ANY, Client, Cluster, INT, NULL, OK, Reply, Server, err, eventually};
 
 use crate::support::line::Line;
 
@@ -281,4 +281,14 @@ fn memory_that_is_out_refuses_what_needs_some() {
     client.expect("LOCK.GUARD lock t DEL k", 1);
     client.expect("LOCK.GUARD lock t LOCK.RELEASE lock t", 1);
     assert_eq!(Line::at(&server).count("lock_guards"), 3);
+}
+
+/// No server tells a module the keys of MSETEX.
+#[test]
+fn in_a_cluster_a_command_whose_keys_cannot_be_checked_is_refused() {
+    let cluster = Cluster::start(1);
+    let mut client = cluster.node(0).client();
+    client.expect("LOCK.ACQUIRE {t}lock TOKEN t", ANY);
+    client.expect("LOCK.GUARD {t}lock t MSETEX 1 {t}k v", err("ERR LOCK.GUARD cannot check"));
+    client.expect("LOCK.GUARD {t}lock t MSET {t}k v", OK);
 }

@@ -90,6 +90,7 @@ fn a_node_of_a_cluster_survives_them_and_serves_only_keys_of_one_slot() {
     let apart = "CROSSSLOT Keys in request don't hash to the same slot";
     for call in [
         "LOCK.GUARD {t}lock holder SET elsewhere v",
+        "LOCK.GUARD {t}lock holder LOCK.MACQUIRE 2 {u}p {u}q TOKEN bob",
         "STOCK.MDECR_ONCE o 2 {t}one 1 elsewhere 1",
         "LOCK.MACQUIRE 2 {t}p elsewhere TOKEN bob",
         "LOCK.MRELEASE ann 2 {t}p elsewhere",
@@ -119,4 +120,11 @@ fn a_node_of_a_cluster_survives_them_and_serves_only_keys_of_one_slot() {
     let mut other = cluster.node(to).client();
     other.expect("ASKING", OK);
     other.expect(call, err("TRYAGAIN Multiple keys request during rehashing of slot"));
+    // A command for many keys that names only this one, and that no client sends itself.
+    let alone = "STOCK.MDECR_ONCE q 1 {t}two 1";
+    client.expect(format!("LOCK.GUARD {{t}}lock holder {alone}"), err("TRYAGAIN"));
+    let script = "return redis.pcall('STOCK.MDECR_ONCE', 'q', '1', '{t}two', '1')";
+    assert!(client.cmd(["EVAL", script, "1", "{t}lock"]).is_error());
+    other.expect("ASKING", OK);
+    other.expect(alone, ("OK", ANY));
 }
