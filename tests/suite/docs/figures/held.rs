@@ -117,7 +117,7 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
     (MIGRATING_ZH, "有 100000 个买家的秒杀在五秒内", MIGRATING_TEST, "assert!(spent() - before < 5.0"),
     (CLIENTS, "a read time-out of 0.5 to 5 seconds", "docs/clients.md", "`response_timeout`, 0.5 s"),
     (CLIENTS, "answered with 1.", "tests/suite/lock/extend.rs", "LOCK.EXTEND"),
-    (CLIENTS, "or 5 seconds after the leader froze", "docs/clients.md", "lease=5,"),
+    (CLIENTS, "at most 5 seconds later", "docs/clients.md", "lease=5,"),
     (PERFORMANCE, "pipelines of 16", "benches/compare/src/chapters/mod.rs", "DEEP: usize = 16;"),
     (PERFORMANCE, "Below 1, lockstock costs less", "benches/compare/src/goals.rs", "≤"),
     (PERFORMANCE, "200 clients wait", "benches/compare/src/chapters/handover.rs", "[2, 25, 200, 1_000, 5_000, 10_000]"),
