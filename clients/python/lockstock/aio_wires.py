@@ -12,7 +12,7 @@ from .clients import is_cluster, is_moving, is_news, is_there, library, others, 
 from .errors import is_answer, kinds
 from .steps import Ask, Rest, Steps, T
 from .terms import Key, now
-from .wires import LOOK
+from .wires import LOOK, PING
 
 if sys.version_info >= (3, 11):
 
@@ -76,8 +76,8 @@ class Wire:
         # One to the server to which the key is moving.
         self._moved: Any = None
         self.is_cut = False
-        # What a session was asked last.
-        self._asked: Optional[asyncio.Future[Any]] = None
+        # Whether a session was asked, and has not answered.
+        self._asked = False
         # Ends what is being asked.
         self.end: Optional[Callable[[], Any]] = None
 
@@ -171,12 +171,21 @@ class Wire:
     def lasts(self) -> bool:
         """Whether the connection of a session has answered since this was asked last. It is asked again, also so that nothing on the way takes
         it for idle. Nobody else uses it."""
-        reader = getattr(self._connection, "_reader", None)
-        if reader is None or reader.at_eof() or (self._asked is not None and not self._asked.done()):
+        reader, writer = getattr(self._connection, "_reader", None), getattr(self._connection, "_writer", None)
+        if reader is None or writer is None or writer.is_closing():
             return False
-        # Nothing ends it that comes late.
-        self._asked = asyncio.ensure_future(_exchange(self._connection, [["PING"]]))
-        self._asked.add_done_callback(lambda done: done.cancelled() or done.exception())
+        try:
+            # Nothing is waited for here, and no task is there that a program could cancel, which would end the connection.
+            while (heard := _there(reader)) is not None:
+                if not heard:
+                    return False
+                self._asked = False
+            if self._asked:
+                return False
+            writer.write(PING)
+        except Exception:
+            return False
+        self._asked = True
         return True
 
     async def hang_up(self) -> None:
@@ -240,6 +249,18 @@ class Wire:
 async def _connected(connection: Any, commands: Sequence[Any]) -> list[Any]:
     await connection.connect()
     return await _exchange(connection, commands)
+
+
+def _there(reader: asyncio.StreamReader) -> Optional[bytes]:
+    """What has come; None: nothing; nothing in it: it has ended."""
+    reading = reader.read(4096)
+    try:
+        reading.send(None)
+    except StopIteration as end:
+        data: bytes = end.value
+        return data
+    reading.close()
+    return None
 
 
 async def _exchange(connection: Any, commands: Sequence[Any]) -> list[Any]:
