@@ -11,7 +11,7 @@ from typing import Any, Optional
 from .errors import AlreadyHeld, is_answer
 from .terms import Terms, now
 
-# Of so many places it is remembered that an end was not answered.
+# Of so many places it is remembered that an end was not answered, and of so many that a request was not.
 DOUBTS = 10_000
 # So long the end of a claim is on its way at most: longer than it is tried.
 LEAVES = 6.0
@@ -28,6 +28,8 @@ class _Table:
         self.claims: weakref.WeakValueDictionary[tuple[bytes, str], Claim] = weakref.WeakValueDictionary()
         # Where an end was sent that was not answered, and of the hold with which fence (0: of any): it may come late. The oldest come first.
         self.doubts: dict[tuple[bytes, str], int] = {}
+        # Where a request for the lock was sent that was not answered, by which leases, and when last. The oldest come first.
+        self.late: dict[tuple[bytes, str], dict[float, float]] = {}
 
 
 def table(client: Any) -> Any:
@@ -52,7 +54,7 @@ class Claim:
     def __init__(self, client: Any, terms: Terms, token: str, named: bool) -> None:
         self.token, self._table = token, table(client)
         self._places = [(place, token) for place in terms.places]
-        self.named, self._name = named, terms.name
+        self.named, self._name, self._lease = named, terms.name, terms.lease
 
     def take(self) -> bool:
         """Whether it has its places now. Not while the end of what the token asked for last is on its way; refused while it has it."""
@@ -88,8 +90,7 @@ class Claim:
                 doubts = self._table.doubts
                 for place in self._places:
                     doubts[place] = fence if doubts.pop(place, fence) == fence else 0
-                while len(doubts) > DOUBTS:
-                    del doubts[next(iter(doubts))]
+                _shorten(doubts)
             return True
 
     def end(self, told: bool = False) -> None:
@@ -99,6 +100,9 @@ class Claim:
             for place in self._places:
                 if self._table.claims.get(place) is self:
                     del self._table.claims[place]
+                if not self.named:
+                    # Nothing asks with this token again.
+                    self._table.late.pop(place, None)
             if told:
                 self.is_clear()
 
@@ -110,7 +114,21 @@ class Claim:
     def may_have_some(self) -> bool:
         """Whether some of several keys may be held, though not all were granted: an earlier request was granted unheard, and then one of the
         keys was taken away."""
-        return self.asked > 1 and len(self._places) > 1
+        return bool(self.late) and len(self._places) > 1
+
+    def is_late(self) -> None:
+        """A request for the lock was not answered, and may arrive yet: it renews the hold that its token has then, by its lease."""
+        with _turn:
+            late = self._table.late
+            for place in self._places:
+                late[place] = {**late.pop(place, {}), self._lease: now()}
+            _shorten(late)
+
+    @property
+    def late(self) -> dict[float, float]:
+        """By which leases such a request may arrive, also one before this, and when it was sent last, at most."""
+        with _turn:
+            return {lease: sent for place in self._places for lease, sent in self._table.late.get(place, {}).items()}
 
     @property
     def doubt(self) -> Optional[int]:
@@ -129,6 +147,11 @@ class Claim:
     def _hold_places(self) -> None:
         for place in self._places:
             self._table.claims[place] = self
+
+
+def _shorten(places: dict[tuple[bytes, str], Any]) -> None:
+    while len(places) > DOUBTS:
+        del places[next(iter(places))]
 
 
 def _forget() -> None:

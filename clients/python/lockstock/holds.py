@@ -10,12 +10,13 @@ import uuid
 import warnings
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, Optional, TypeVar
 
 from .claims import Claim
 from .errors import AlreadyHeld, Lost, NotHeld, Unreachable, is_answer, is_over
-from .steps import PAUSE, RELEASE, SOON, TRY, Grant, Rest, Steps, insistently
-from .terms import Key, Terms, flag, name, now, seconds
+from .steps import PAUSE, RELEASE, SOON, TRY, Grant, Rest, Steps, insistently, unless_over
+from .terms import Key, Terms, Verb, flag, name, now, seconds
 
 # A lease is extended when a third of it is over, and this part of it later again if nobody answered.
 AGAIN = 20
@@ -37,17 +38,20 @@ class Held:
         self.fence = grant.fence
         """A number larger than that of every grant before: have what you write to refuse smaller ones."""
         self._client, self._terms, self._extends = client, terms, extends
-        self._lease, self._ends = terms.lease, grant.ends
-        self._due = grant.ends - terms.lease * 2 / 3 if extends else math.inf
+        sent, self._lease = grant.ends - terms.lease, terms.lease
+        self._late = {lease: last for lease, last in claim.late.items() if sent <= last + LATE}
+        """By which leases requests that were not answered may arrive yet, and when they were sent last."""
+        self._ends = sent + self._counts
+        self._due = sent + self._counts / 3 if extends else math.inf
         """When the server is to be asked."""
         self._glance = now() + min(LOOK, terms.lease / 3) if session is not None else math.inf
         """When the session is to be looked after."""
-        self._extending = threading.Lock()
-        """Extensions go one after the other: of two at a time nobody knows which one the server has heard last."""
-        self._asked = False
-        """Whether it is the turn of the one that keeps it."""
-        self._late = math.inf, -math.inf
-        """The shortest lease of the extensions that were not answered and may arrive yet, and when the last of them was sent."""
+        self._extending: dict[str, object] = {}
+        """The one whose turn it is. Extensions go one after the other: of two at a time nobody knows which one the server has heard last."""
+        self._asked: Optional[object] = None
+        """The turn of the one that keeps it."""
+        self._verb = Verb()
+        """What that one has asked."""
         self._row: Any = None
         """Its row in the agenda."""
         self._over = False
@@ -86,59 +90,56 @@ class Held:
 
     def _extension(self, lease: Optional[float]) -> Steps[bool]:
         """Extends it, in its turn."""
-        limit = now() + RELEASE
-        while not self._extending.acquire(blocking=False):
-            if now() >= limit:
-                raise Unreachable(f"{self._terms.name}: no answer to the extension before this one")
-            yield Rest(SOON, limit, learns=False)
+        limit, turn = now() + RELEASE, object()
         try:
+            while not self._begins(turn):
+                if now() >= limit:
+                    raise Unreachable(f"{self._terms.name}: no answer to the extension before this one")
+                yield Rest(SOON, limit, learns=False)
             if not self.held:
                 return False
-            sent, span, before = now(), lease or self._lease, self._late
+            sent, span = now(), lease or self._lease
             shortens = span < self._lease
             # A shorter lease counts from now on: its answer may be lost.
-            self._doubt(span)
             self._lease, self._ends = min(self._lease, span), min(self._ends, sent + span)
             self._due = min(self._due, sent + span / 3) if self._extends else math.inf
             self._keep()
-            try:
-                # Nobody knows how often the client sends what is asked by it.
-                words = self._terms.extend(self.token, self.fence, span)
-                held, late = yield from insistently(words, min(limit, self._ends), shortens)
-            except Exception as error:
-                if not is_over(error):
-                    raise
-                held, late = 0, False
-            if held != 1:
+            words, doubt = self._terms.extend(self.token, self.fence, span), partial(self._doubt, span)
+            if (yield from unless_over(insistently(words, min(limit, self._ends), shortens, doubt))) != 1:
                 self._lose()
                 return False
-            if not late:
-                self._late = before
             self._extended(sent, span)
         finally:
-            self._extending.release()
+            self._finishes(turn)
         self._keep()
         # The answer may have been long on its way.
         return self.held
+
+    def _begins(self, turn: object) -> bool:
+        """Whether it is this turn now. At no place does an interrupt leave it unknown whose it is."""
+        return self._extending.setdefault("turn", turn) is turn
+
+    def _finishes(self, turn: object) -> None:
+        if self._extending.get("turn") is turn:
+            del self._extending["turn"]
 
     def _keep(self) -> None:
         """Has it looked at in time."""
         raise NotImplementedError
 
     def _doubt(self, lease: float) -> None:
-        """An extension by so much may arrive, and is not answered yet."""
-        self._late = min(self._late[0], lease), now()
+        """An extension by so much was not answered, and may arrive yet."""
+        self._late = {**self._late, lease: now()}
 
     def _extended(self, sent: float, lease: float) -> None:
         self._lease = lease
         self._ends, self._due = sent + self._counts, sent + self._counts / 3 if self._extends else math.inf
-        if sent > self._late[1] + LATE:
-            self._late = math.inf, -math.inf
+        self._late = {lease: last for lease, last in self._late.items() if sent <= last + LATE}
 
     @property
     def _counts(self) -> float:
         """For how long an extension counts: a longer lease does not while an extension by a shorter one may arrive after it."""
-        return min(self._lease, self._late[0])
+        return min([self._lease, *self._late])
 
     def _lose(self) -> None:
         if not self._over:
@@ -146,8 +147,11 @@ class Held:
 
     def _question(self) -> list[Any]:
         """What keeps it: extends it, or asks only whether it lasts."""
-        extends = self._extends
-        return self._terms.extend(self.token, self.fence, self._lease) if extends else self._terms.guard(self.token, self.fence, ["PING"])
+        if not self._extends:
+            return self._terms.guard(self.token, self.fence, ["PING"])
+        verb, *words = self._terms.extend(self.token, self.fence, self._lease)
+        self._verb = Verb(verb)
+        return [self._verb, *words]
 
     def _heard(self, reply: Any, sent: float) -> bool:
         """What came of that. No answer says nothing; the clock does. Whether the server has said something of it."""
@@ -157,14 +161,15 @@ class Held:
             said = True
         elif not self._extends:
             self._due = math.inf
-        elif said:
-            self._extended(sent, self._lease)
         else:
-            if reply is None or not is_answer(reply):
+            if self._verb.sent > 1 or reply is None or not (said or is_answer(reply)):
                 self._doubt(self._lease)
-            self._due = now() + self._counts / AGAIN
-        self._asked = False
-        self._extending.release()
+            if said:
+                self._extended(sent, self._lease)
+            else:
+                self._due = now() + self._counts / AGAIN
+        turn, self._asked = self._asked, None
+        self._finishes(turn)
         return said
 
     def hand_over(self) -> tuple[str, int]:
@@ -382,8 +387,8 @@ class Agenda:
                     if session is not None and not session.lasts():
                         # The server knows whether the hold has ended with it.
                         hold._due = min(hold._due, now())
-                if hold._due <= now() and hold._extending.acquire(blocking=False):
-                    hold._asked = True
+                if hold._due <= now() and hold._begins(turn := object()):
+                    hold._asked = turn
                     ask.append(hold)
                 again = hold._due if hold._due > now() else now() + max(hold._counts / AGAIN, 0.005)
                 self._add(hold, min(again, hold._glance, hold._ends))

@@ -5,12 +5,12 @@ Each function is a generator of steps. What a step asks for is sent back, or thr
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple, Optional, TypeVar, Union
 
 from .claims import Claim
 from .errors import NotReleased, NotReplicated, Unreachable, is_answer, is_over, is_undone, is_unsent, named, passes, passes_for_release
-from .terms import Terms, Word, fields, now, text
+from .terms import Terms, Verb, Word, fields, now, text
 
 # How much longer than its wait a request is tried, and its answer waited for.
 PATIENCE = 1.5
@@ -75,9 +75,10 @@ def standing(terms: Terms, claim: Claim, wait: float, at_first: bool) -> Steps[O
         claim.asked += 1 if apart else 2
         try:
             limit = end + PATIENCE if apart else min(end + PATIENCE, sent + TRY)
-            reply = yield from _ask(terms.acquire(token, max(end - sent, 0) if apart else 0), limit, apart, not terms.session)
+            words = terms.acquire(token, max(end - sent, 0) if apart else 0)
+            reply = yield from _noting(words, limit, apart, claim.is_late, not terms.session)
             if reply is not None:
-                grant = yield from _made_sure(terms, token, Grant(int(reply[1]), sent + terms.lease), end + PATIENCE)
+                grant = yield from _made_sure(terms, claim, Grant(int(reply[1]), sent + terms.lease), end + PATIENCE)
                 if grant is not None:
                     return grant
             if now() >= end or (apart and reply is None):
@@ -102,15 +103,17 @@ def taking_over(terms: Terms, claim: Claim, fence: int, limit: float) -> Steps[b
     held = 0
     try:
         yield from claiming(terms, claim, limit)
-        held = yield from unless_over(persistently(terms.extend(claim.token, fence, terms.lease), limit))
+        words = terms.extend(claim.token, fence, terms.lease)
+        held = yield from unless_over(insistently(words, limit, False, claim.is_late))
         return bool(held == 1)
     finally:
         if held != 1:
             claim.end()
 
 
-def _made_sure(terms: Terms, token: str, grant: Grant, limit: float) -> Steps[Optional[Grant]]:
+def _made_sure(terms: Terms, claim: Claim, grant: Grant, limit: float) -> Steps[Optional[Grant]]:
     """Nobody knows how long a grant was on its way after a wait. None: it is over already."""
+    token = claim.token
     if terms.replicas:
         sent = now()
         patience = str(max(int(min(limit - sent, REPLICATE) * 1000), 1))
@@ -129,7 +132,7 @@ def _made_sure(terms: Terms, token: str, grant: Grant, limit: float) -> Steps[Op
     else:
         sent = now()
         try:
-            held = yield from unless_over(_ask(terms.extend(token, grant.fence, terms.lease), limit))
+            held = yield from unless_over(_noting(terms.extend(token, grant.fence, terms.lease), limit, False, claim.is_late))
         except Exception as error:
             if is_answer(error) and not passes(error):
                 # Not allowed, perhaps. No caller would know of this grant.
@@ -196,20 +199,33 @@ def locked(terms: Terms, limit: float) -> Steps[bool]:
 
 def persistently(command: Sequence[Word], limit: float, apart: bool = False) -> Steps[Any]:
     """Asks what may be asked again, until there is an answer."""
-    return (yield from insistently(command, limit, apart))[0]
+    return (yield from insistently(command, limit, apart, lambda: None))
 
 
-def insistently(command: Sequence[Word], limit: float, apart: bool) -> Steps[tuple[Any, bool]]:
-    """The same, and whether a request that was not answered may arrive yet."""
-    late = False
+def insistently(command: Sequence[Word], limit: float, apart: bool, note: Callable[[], None]) -> Steps[Any]:
+    """The same, which is noted if a request that was not answered may arrive yet."""
     while True:
         try:
-            return (yield from _ask(command, min(limit, now() + TRY), apart)), late
+            return (yield from _noting(command, min(limit, now() + TRY), apart, note))
         except Exception as error:
             if now() + PAUSE >= limit or not passes(error):
                 raise
-            late = late or not is_unsent(error)
             yield Rest(PAUSE, limit)
+
+
+def _noting(command: Sequence[Word], until: float, apart: bool, note: Callable[[], None], moves: bool = True) -> Steps[Any]:
+    """Asks once, though the client may do so again by itself. It is noted if a request that was not answered may arrive yet."""
+    verb, sure = Verb(text(command[0])), False
+    try:
+        reply = yield from _ask([verb, *command[1:]], until, apart, moves)
+        sure = True
+        return reply
+    except Exception as error:
+        sure = is_unsent(error)
+        raise
+    finally:
+        if not sure or verb.sent > 1:
+            note()
 
 
 def unless_over(steps: Steps[Any]) -> Steps[Any]:

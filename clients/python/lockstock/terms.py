@@ -94,6 +94,17 @@ def _fence(fence: int) -> list[Word]:
     return ["FENCE", str(fence)] if fence else []
 
 
+class Verb(str):
+    """The first word of a command, which counts how often the command is sent: the libraries encode it anew each time."""
+
+    sent = 0
+
+    def encode(self, *how: str, **hows: str) -> bytes:
+        if not how and not hows:
+            self.sent += 1
+        return super().encode(*how, **hows)
+
+
 def ms(span: float) -> str:
     return str(max(math.ceil(span * 1000), 1))
 

@@ -121,7 +121,7 @@ class Gate:
 
     def __init__(self, port):
         self.to = port
-        self.word = self.losing = self.slow = None
+        self.word = self.losing = self.slow = self.delaying = None
         self.late = set()
         self.reached, self.go = threading.Event(), threading.Event()
         self.go.set()
@@ -149,6 +149,10 @@ class Gate:
     def slow_down(self, word, span):
         """Each request that has this word passes so many seconds later, and what comes after it over the same connection."""
         self.slow = word, span
+
+    def delay(self, word, span):
+        """The next request that has this word comes to the server so many seconds later, and its connection ends at once."""
+        self.delaying = word, span
 
     def close(self):
         """Whoever asks now is refused."""
@@ -185,12 +189,17 @@ class Gate:
                     self.go.wait()
                 if asks and self.slow is not None and self.slow[0] in data:
                     time.sleep(self.slow[1])
+                delays = asks and self.delaying is not None and self.delaying[0] in data
+                if delays:
+                    span, self.delaying = self.delaying[1], None
+                    cut(one)
+                    time.sleep(span)
                 loses = asks and self.losing is not None and self.losing in data
                 if loses:
                     self.losing = None
                     cut(one)
                 other.sendall(data)
-                if loses:
+                if loses or delays:
                     # Let the server read it.
                     time.sleep(0.2)
         except OSError:

@@ -384,6 +384,20 @@ def test_nor_if_the_request_is_repeated_and_not_granted(server, client, gate, ke
     play(body)
 
 
+def test_of_several_that_are_not_granted_nothing_is_to_be_withdrawn(server, key):
+    def count():
+        return server.client.info("commandstats").get("cmdstat_lock.mrelease", {"calls": 0})["calls"]
+
+    async def body(client):
+        async with AsyncLock(client, key + "a"):
+            before = count()
+            assert await AsyncLock(client, key + "a", key + "b").acquire() is None
+            await asyncio.sleep(0.2)
+            assert count() == before
+
+    play(body)
+
+
 @pytest.mark.parametrize("extend", [True, False])
 def test_a_lease_that_ends_is_told_even_if_the_server_never_answers(slow, gate, key, extend):
     """Without a read time-out nothing else ends the attempt to extend it."""

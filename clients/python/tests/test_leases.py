@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 import gc
+import importlib
 import importlib.util
+import linecache
 import sys
 import threading
 import time
@@ -12,9 +14,11 @@ import weakref
 import pytest
 import redis
 import redis.asyncio
-from conftest import URL, Gate, cut, ends_within, eventually, frozen
+from conftest import CLUSTER_URL, URL, Gate, cut, ends_within, eventually, frozen
 from lockstock import AsyncLock, Lock, Unreachable, aio, locks, terms
 from lockstock.terms import now
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 from test_impatient import play
 from test_locks import fields, run
 
@@ -170,6 +174,117 @@ def test_after_a_minute_a_longer_lease_counts_again(client, key, monkeypatch):
     hold.release()
 
 
+@pytest.mark.parametrize("is_cluster", [False, True])
+def test_a_request_that_is_late_does_not_cut_a_longer_lease_short(gate, cluster_gates, key, is_cluster):
+    gates, options = cluster_gates if is_cluster else ([gate], {"port": gate.port})
+    with (redis.RedisCluster if is_cluster else redis.Redis)(**options) as far:
+        delay(gates, b"LOCK.ACQUIRE")
+        hold = Lock(far, key, lease=3, wait=20, extend=False).acquire()
+        assert hold.extend(60)
+        time.sleep(6)
+        assert not hold.held and not hold.owned()
+
+
+def delay(gates, word):
+    for gate in gates:
+        gate.delay(word, 2)
+
+
+def repeating(port, count):
+    """A client that asks again by itself, so many times."""
+    return redis.asyncio.Redis(port=port, retry=Retry(NoBackoff(), count), retry_on_error=[redis.ConnectionError] if count else [])
+
+
+@pytest.mark.parametrize("word", [b"LOCK.ACQUIRE", b"LOCK.EXTEND"])
+@pytest.mark.parametrize("count", [0, 3])
+def test_nor_does_one_of_a_task(gate, key, word, count):
+    async def body(client):
+        async with repeating(gate.port, count) as far:
+            if word == b"LOCK.ACQUIRE":
+                gate.delay(word, 2)
+            hold = await AsyncLock(far, key, lease=3, wait=20, extend=False).acquire()
+            if word == b"LOCK.EXTEND":
+                gate.delay(word, 2)
+                assert await hold.extend()
+            assert gate.delaying is None and await hold.extend(60)
+            await asyncio.sleep(6)
+            assert not hold.held and not await hold.owned()
+
+    play(body)
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_nor_does_what_kept_the_hold_of_a_task(gate, key, count):
+    async def body(client):
+        async with repeating(gate.port, count) as far:
+            hold = await AsyncLock(far, key, lease=3).acquire()
+            gate.delay(b"LOCK.EXTEND", 3)
+            await asyncio.to_thread(eventually, "it is asked and answered", lambda: gate.delaying is None and not hold._asked)
+            assert await hold.extend(60)
+            await asyncio.sleep(7)
+            assert hold.held and await hold.owned()
+            await hold.release()
+
+    play(body)
+
+
+@pytest.mark.parametrize("name", ["redis.Redis", "redis.RedisCluster", "valkey.Valkey", "valkey.ValkeyCluster"])
+def test_a_longer_lease_counts_at_once_if_all_was_answered(name, key):
+    library, kind = name.split(".")
+
+    async def body(client):
+        url = CLUSTER_URL if kind.endswith("Cluster") else URL
+        async with getattr(importlib.import_module(f"{library}.asyncio"), kind).from_url(url.replace("redis:", f"{library}:")) as client:
+            for keys in [key], [key + "a", key + "b"]:
+                async with AsyncLock(client, *keys, lease=2) as hold:
+                    # It is extended behind, too.
+                    await asyncio.sleep(1)
+                    assert await hold.extend(60) and hold._ends > now() + 50
+
+    play(body)
+
+
+@pytest.mark.parametrize("of_task", [False, True])
+def test_nor_does_one_for_an_earlier_hold_of_the_token(gate, key, of_task):
+    async def body(client):
+        async with redis.asyncio.Redis(port=gate.port) as far:
+            gate.delay(b"LOCK.ACQUIRE", 3)
+            await (await AsyncLock(far, key, lease=3, token="one", wait=20).acquire()).release()
+            hold = await AsyncLock(far, key, lease=60, token="one", extend=False).acquire()
+            await asyncio.sleep(7)
+            assert not hold.held and not await hold.owned()
+
+    if of_task:
+        return play(body)
+    with redis.Redis(port=gate.port) as far:
+        gate.delay(b"LOCK.ACQUIRE", 3)
+        Lock(far, key, lease=3, token="one", wait=20).acquire().release()
+        hold = Lock(far, key, lease=60, token="one", extend=False).acquire()
+        time.sleep(7)
+        assert not hold.held and not hold.owned()
+
+
+@pytest.mark.parametrize("of_task", [False, True])
+def test_nor_does_one_that_took_it_over(client, gate, key, of_task):
+    async def body(client):
+        async with redis.asyncio.Redis(port=gate.port) as far:
+            gate.delay(b"LOCK.EXTEND", 2)
+            hold = await AsyncLock(far, key, lease=3, extend=False).take_over(*left)
+            assert await hold.extend(60)
+            await asyncio.sleep(6)
+            assert not hold.held and not await hold.owned()
+
+    left = Lock(client, key).acquire().hand_over()
+    if of_task:
+        return play(body)
+    with redis.Redis(port=gate.port) as far:
+        gate.delay(b"LOCK.EXTEND", 2)
+        hold = Lock(far, key, lease=3, extend=False).take_over(*left)
+        assert hold.extend(60)
+        time.sleep(6)
+        assert not hold.held and not hold.owned()
+
+
 class Mute(Gate):
     """Does not tell that a connection has ended."""
 
@@ -244,6 +359,51 @@ def test_a_session_outlives_a_server_that_says_nothing_for_a_while(server, clien
                 assert hold.held and hold.owned() and task.held and await task.owned()
 
     play(body)
+
+
+def test_a_session_outlives_that_all_tasks_are_cancelled(server, key):
+    async def body(client):
+        async with AsyncLock(client, key, session=True, lease=60) as hold:
+            await asyncio.sleep(0.5)
+            with frozen(server.client):
+                await asyncio.sleep(1.5)
+                for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                    task.cancel()
+                await asyncio.sleep(0.1)
+            await asyncio.sleep(3)
+            assert hold.held and await hold.owned()
+
+    play(body)
+
+
+def test_an_interrupt_at_any_line_of_an_extension_leaves_its_turn_free(client, key):
+    hold, line, lines = Lock(client, key, lease=900, extend=False).acquire(), 0, 0
+
+    def trace(frame, event, _):
+        nonlocal lines
+        if frame.f_code.co_name != "_extension":
+            return trace if event == "call" and "lockstock" in frame.f_code.co_filename else None
+        lines += event == "line"
+        # Nothing helps at the last moment.
+        if event == "line" and lines == line and "_finishes" not in linecache.getline(frame.f_code.co_filename, frame.f_lineno):
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return trace
+
+    while True:
+        line, lines = line + 1, 0
+        sys.settrace(trace)
+        try:
+            hold.extend()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        if lines < line:
+            break
+        with ends_within(0, 4):
+            assert hold.extend()
+    assert line > 10 and hold.release()
 
 
 def test_a_hold_is_extended_when_there_is_a_thread_for_it_again(client, key, monkeypatch):
