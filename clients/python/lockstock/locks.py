@@ -74,7 +74,7 @@ class Hold(Held):
 
     def extend(self, lease: Optional[float] = None) -> bool:
         """Lets the lease end that long from now, and be extended by as much from then on; without `lease`: by as much as before.
-        False: the hold is over. For a minute after one that was not answered, and may arrive late, a longer lease counts as that one."""
+        False: the hold is over. For a minute after one, or a request, that was not answered and may arrive late, a longer lease counts as that one."""
         span = None if lease is None else seconds("lease", lease)
         return self.held and _asked(self._client, self._terms, self._extension(span))
 
