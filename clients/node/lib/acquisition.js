@@ -18,7 +18,7 @@ const { now } = require("./clock.js");
 const { Closed, Unreachable, NotReplicated, Refused, ofServer, passes, passesForRelease } = require("./errors.js");
 const { Hold } = require("./hold.js");
 const { Pending } = require("./request.js");
-const { Lease, aboutHold, lasting } = require("./upkeep.js");
+const { Late, Lease, aboutHold, lasting } = require("./upkeep.js");
 
 /** How long after the wait to ask for the last time: the message that it is over may have been lost. */
 const LAST_MS = 500;
@@ -49,6 +49,7 @@ class Acquisition {
   /** @type {(error: any) => void} */
   #reject;
   #pending;
+  #late = new Late();
   #end;
   #pause = PAUSES_MS[0];
   #over = false;
@@ -146,7 +147,7 @@ class Acquisition {
       if (this.#over) return;
       const sent = now();
       this.#asked++;
-      const reply = await this.#pending.add(this.#client.send(this.request.keys[0], words));
+      const reply = await this.#pending.add(this.#send(words));
       this.#pause = PAUSES_MS[0];
       this.#problem = undefined;
       if (Array.isArray(reply)) await this.#granted(Number(reply[1]), sent);
@@ -168,12 +169,18 @@ class Acquisition {
       const sent = now();
       this.#asked++;
       const words = aboutHold("EXTEND", keys, token, said.fence, "PX", `${leaseMs}`);
-      const held = Number(await this.#client.send(keys[0], words)) === 1;
+      const held = Number(await this.#send(words)) === 1;
       if (held) await this.#granted(said.fence, sent);
       else this.ask();
     } catch (error) {
       this.#fail(error);
     }
+  }
+
+  /** Sends what sets the lease. @param {string[]} words */
+  #send(words) {
+    const { keys, leaseMs } = this.request;
+    return this.#late.send(this.#client, leaseMs, () => this.#client.send(keys[0], words));
   }
 
   /** Breaks it off. @param {any} reason */
@@ -198,7 +205,7 @@ class Acquisition {
     }
     // The way took longer than the lease, or this process was kept from its work.
     if (now() >= since + lasting(leaseMs)) throw new Error("the lease was over when its grant came");
-    const lease = new Lease(this.#client, keys, token, fence, this.request, /** @type {import("./claims.js").Claim} */ (this.#claim));
+    const lease = new Lease(this.#client, keys, token, fence, this.request, /** @type {import("./claims.js").Claim} */ (this.#claim), this.#late);
     this.#resolve(new Hold(lease, this.#pending, since));
   }
 
@@ -221,7 +228,8 @@ class Acquisition {
       if (this.#over) return 0;
       const ms = Math.min(REPLICAS_MS, Math.max(Math.ceil(this.#end + GRACE_MS - now()) - 100, 1));
       const extend = aboutHold("EXTEND", keys, token, fence, "PX", `${leaseMs}`);
-      const [held, reached] = await Promise.all([apart.send(extend), apart.send(["WAIT", `${replicas}`, `${ms}`])]);
+      const extended = this.#late.send(apart, leaseMs, () => apart.send(extend));
+      const [held, reached] = await Promise.all([extended, apart.send(["WAIT", `${replicas}`, `${ms}`])]);
       if (Number(held) !== 1) throw new Error("the hold has ended before its replicas had it");
       return Number(reached);
     } finally {

@@ -38,7 +38,7 @@ const { refuse } = require("./check.js");
  * @property {() => boolean} isOpen
  * @property {() => void} end
  */
-/** @typedef {{ send: (words: string[]) => Promise<any>, end: () => unknown }} Apart */
+/** @typedef {{ send: (words: string[]) => Promise<any>, onCut: (tell: () => void) => () => void, end: () => unknown }} Apart */
 
 const ignore = () => {};
 
@@ -77,6 +77,8 @@ class Shared {
 class Known {
   /** @type {Shared<boolean>} */
   #news = new Shared((again) => this.hook(again));
+  /** @type {Shared<void>} */
+  #cuts = new Shared((tell) => this.hookCut(tell));
   /** By node. @type {WeakMap<object, Shared<void>>} */
   #losses = new WeakMap();
 
@@ -90,6 +92,15 @@ class Known {
     return this.#news.add(again);
   }
 
+  /**
+   * Calls `tell` when a connection has ended, and what was under way on it is sent again by the library: the first may arrive yet. What is
+   * under way of a library that does not do so is rejected.
+   * @param {() => void} tell
+   */
+  onCut(tell) {
+    return this.#cuts.add(tell);
+  }
+
   /** Calls `tell` when the connection to the server of a key ends, by which a session ends. @param {string} key @param {() => void} tell */
   onLoss(key, tell) {
     const node = this.nodeOf(key);
@@ -100,6 +111,11 @@ class Known {
 
   /** @abstract @param {Again} _again @param {any} [_client] @returns {() => void} */
   hook(_again, _client) {
+    return ignore;
+  }
+
+  /** @param {() => void} _tell @param {any} [_client] @returns {() => void} */
+  hookCut(_tell, _client) {
     return ignore;
   }
 
@@ -167,6 +183,11 @@ class Ioredis extends Known {
     return on(client, ["ready", "end"], () => again());
   }
 
+  /** @override @param {() => void} tell */
+  hookCut(tell, client = this.client) {
+    return on(client, ["close"], () => tell());
+  }
+
   /** @override @param {any} node @param {() => void} tell */
   hookLoss(node, tell) {
     return on(node, ["close", "end"], () => tell());
@@ -176,7 +197,7 @@ class Ioredis extends Known {
   async apartFrom(client) {
     const db = databaseOf(await client.call("CLIENT", "INFO").catch(ignore));
     const copy = this.copy(client, db === undefined ? {} : { db });
-    return { send: (words) => copy.call(...words), end: () => copy.disconnect() };
+    return { send: (words) => copy.call(...words), onCut: (tell) => this.hookCut(tell, copy), end: () => copy.disconnect() };
   }
 }
 
@@ -206,6 +227,11 @@ class IoredisCluster extends Ioredis {
     client.nodes().forEach(watch);
     hooks.push(on(client, ["+node"], watch), on(client, ["-node"], () => again(true)));
     return () => hooks.forEach((unhook) => unhook());
+  }
+
+  /** @override @param {() => void} tell */
+  hookCut(tell, client = this.client) {
+    return client === this.client ? on(client, ["-node"], () => tell()) : super.hookCut(tell, client);
   }
 
   /** @override @param {string} key */
@@ -299,7 +325,7 @@ class NodeRedis extends Known {
     // Else the URL would say which; what else it says stands in the other options, too.
     const copy = this.copy(client, database === undefined ? {} : { database, url: undefined });
     const { end } = this.connect(copy);
-    return { send: (words) => copy.sendCommand(words), end };
+    return { send: (words) => copy.sendCommand(words), onCut: () => ignore, end };
   }
 }
 
@@ -359,6 +385,11 @@ class NodeRedisSentinel extends NodeRedis {
     return on(this.client, ["topology-change", "client-error", "end"], () => again());
   }
 
+  /** @override @param {() => void} tell */
+  hookCut(tell) {
+    return this.hook(tell);
+  }
+
   /** @override @param {any} client @param {() => void} tell */
   hookLoss(client, tell) {
     return on(client, ["topology-change", "client-error", "end"], (event) => /^MASTER/.test(event?.type ?? "MASTER") && tell());
@@ -367,7 +398,7 @@ class NodeRedisSentinel extends NodeRedis {
   /** One of its connections to the primary. @override @param {any} client */
   async apartFrom(client) {
     const lease = await client.acquire();
-    return { send: (/** @type {string[]} */ words) => lease.sendCommand(false, words), end: () => lease.release() };
+    return { send: (/** @type {string[]} */ words) => lease.sendCommand(false, words), onCut: () => ignore, end: () => lease.release() };
   }
 }
 

@@ -6,12 +6,14 @@
 const { asOurs } = require("./bounds.js");
 const { ignore } = require("./clients.js");
 const { now } = require("./clock.js");
-const { Lost, Unreachable, nullIfOther, ofServer, passes } = require("./errors.js");
+const { Lost, Refused, Unreachable, nullIfOther, ofServer, passes } = require("./errors.js");
 
 /** What is due within so many milliseconds is done in one go. */
 const TOGETHER = 5;
 /** How much sooner a hold ends here than at the server, at most: its owner is told before another has the lock. */
 const SOONER = 50;
+/** How late a request may arrive, at most: a network that was away brings what it was given. */
+const LATE = 60_000;
 /** How often to look at the clock, at least: a timer does not know that the machine has slept. */
 const LOOK = 1_000;
 
@@ -20,6 +22,44 @@ const leases = new Set();
 /** @type {NodeJS.Timeout | undefined} */
 let timer;
 let timerAt = Infinity;
+
+/** The requests of a token that set its lease and may arrive yet, after those that were sent later: then the lease is theirs. */
+class Late {
+  /** By how much each sets it, and when it has arrived at the latest. @type {Set<{ length: number, until: number }>} */
+  #all = new Set();
+
+  /**
+   * Sends one. It may arrive yet if it was not answered, and if it was sent again: then the answer may be to the second.
+   * @template T
+   * @param {{ onCut: (tell: () => void) => () => void }} over
+   * @param {number} length
+   * @param {() => Promise<T>} send
+   */
+  async send(over, length, send) {
+    const one = { length, until: Infinity };
+    // Those that are over count for what was sent before.
+    for (const old of this.#all) if (old.until + LATE < now()) this.#all.delete(old);
+    this.#all.add(one);
+    let doubtful = false;
+    const unhook = over.onCut(() => (doubtful = true));
+    try {
+      return await send();
+    } catch (error) {
+      doubtful ||= !(ofServer(error) instanceof Refused);
+      throw error;
+    } finally {
+      unhook();
+      if (doubtful) one.until = now() + LATE;
+      else this.#all.delete(one);
+    }
+  }
+
+  /** How much of a lease counts that was asked for at that time. @param {number} length @param {number} sent */
+  counts(length, sent) {
+    for (const one of this.#all) if (one.until >= sent) length = Math.min(length, one.length);
+    return length;
+  }
+}
 
 /** The lease of a hold, as far as it is known here, and what extends it. */
 class Lease {
@@ -32,6 +72,7 @@ class Lease {
   #next = Infinity;
   #over = false;
   #claim;
+  #late;
   /** @type {() => void} */
   #unhook = ignore;
   /** @type {WeakRef<import("./hold.js").Hold> | undefined} */
@@ -44,8 +85,9 @@ class Lease {
    * @param {number} fence
    * @param {{ leaseMs: number, extend: boolean, session: boolean }} how
    * @param {import("./claims.js").Claim} claim ends with it
+   * @param {Late} late
    */
-  constructor(client, keys, token, fence, how, claim) {
+  constructor(client, keys, token, fence, how, claim, late) {
     this.client = client;
     this.keys = keys;
     this.token = token;
@@ -53,6 +95,7 @@ class Lease {
     this.length = how.leaseMs;
     this.extended = how.extend;
     this.#claim = claim;
+    this.#late = late;
     // The server ends it together with the connection, and grants the lock to the next.
     if (how.session) this.#unhook = client.onLoss(keys[0], () => this.#giveUp());
   }
@@ -100,7 +143,7 @@ class Lease {
     const about = `extending ${this.keys}`;
     this.trouble ??= new Unreachable(`${about}: no answer`);
     try {
-      const asked = this.client.send(this.keys[0], this.words("EXTEND", "PX", `${length}`));
+      const asked = this.#late.send(this.client, length, () => this.client.send(this.keys[0], this.words("EXTEND", "PX", `${length}`)));
       const held = Number(await asked.catch(nullIfOther)) === 1;
       this.trouble = undefined;
       if (held) this.#lasts(sent, length);
@@ -118,14 +161,14 @@ class Lease {
   /** @param {number} sent @param {number} length */
   #lasts(sent, length) {
     if (this.#over) return;
-    this.until = sent + lasting(Math.min(length, this.length));
+    this.until = sent + lasting(this.#late.counts(Math.min(length, this.length), sent));
     this.#granted = length;
     this.#extendAt(sent + this.#part(3));
   }
 
   /** A part of the lease. A longer lease counts when the server has granted it. @param {number} of */
   #part(of) {
-    return Math.min(this.length, this.#granted) / of;
+    return this.#late.counts(Math.min(this.length, this.#granted), now()) / of;
   }
 
   /** @param {number} at */
@@ -209,4 +252,4 @@ function aboutHold(verb, keys, token, fence, ...more) {
   return [...words, ...more, ...(fence === undefined ? [] : ["FENCE", `${fence}`])];
 }
 
-module.exports = { Lease, LOST, aboutHold, lasting };
+module.exports = { Late, Lease, LOST, aboutHold, lasting };

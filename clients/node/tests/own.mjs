@@ -63,31 +63,40 @@ export async function startSentinel(t, downAfterMs = 400) {
   return { primary, replica, sentinel };
 }
 
-/** A cluster of three nodes. None takes the place of one that is frozen. */
-export async function startCluster(t) {
+/** A cluster of three nodes, or of one. None takes the place of one that is frozen. */
+export async function startCluster(t, size = 3) {
   const options = async () => ["--cluster-enabled", "yes", "--cluster-port", `${await freePort()}`, "--cluster-node-timeout", "60000"];
-  const nodes = await Promise.all([0, 1, 2].map(async () => start(t, ...(await options()))));
+  const nodes = await Promise.all(Array.from({ length: size }, async () => start(t, ...(await options()))));
   // What holds the process up for seconds makes the calls of the tests beside it time out.
-  await promisify(execFile)("redis-cli", ["--cluster", "create", ...nodes.map(({ port }) => `127.0.0.1:${port}`), "--cluster-yes"]);
+  const create = ["--cluster", "create", ...nodes.map(({ port }) => `127.0.0.1:${port}`), "--cluster-yes"];
   const eyes = await Promise.all(nodes.map((node) => node.eye(t)));
+  await (size > 1 ? promisify(execFile)("redis-cli", create) : eyes[0].call("CLUSTER", "ADDSLOTSRANGE", "0", "16383"));
   await eventually("it is one", async () => (await Promise.all(eyes.map((eye) => eye.cluster("INFO")))).every((said) => /_state:ok/.test(said)));
   return nodes;
 }
 
 /**
  * A way to a server which a test may break: `cut` ends the connections, `closed` refuses new ones, `deaf` passes nothing on, `lateMs` is
- * how late answers come, and what of the requests `drops` says is passed over in silence.
+ * how late answers come, and what of the requests `drops` says is passed over in silence. At the next request of which `overtakes` is true,
+ * its connection is cut, and the request comes to the server `overtakenMs` later.
  */
 export async function startProxy(t, server) {
-  const proxy = { closed: false, deaf: false, lateMs: 0, drops: (_request) => false };
+  const proxy = { closed: false, deaf: false, lateMs: 0, drops: (_request) => false, overtaken: 0, overtakenMs: 3_000, overtakes: undefined };
   const sockets = new Set();
   const listening = createServer((client) => {
     if (proxy.closed) return client.destroy();
     const upstream = connect(server.port, "127.0.0.1");
-    client.on("data", (data) => proxy.deaf || proxy.drops(`${data}`) || upstream.write(data));
+    let wayMs = 0;
+    client.on("data", (data) => {
+      if (proxy.deaf || proxy.drops(`${data}`)) return;
+      if (!proxy.overtakes?.(`${data}`)) return void upstream.write(data);
+      [proxy.overtakes, wayMs] = [undefined, proxy.overtakenMs];
+      setTimeout(() => upstream.write(data, () => proxy.overtaken++), wayMs);
+      client.destroy();
+    });
     upstream.on("data", (data) => setTimeout(() => proxy.deaf || client.write(data), proxy.lateMs));
     // After what is on its way.
-    const end = () => setTimeout(() => [client, upstream].forEach((socket) => socket.destroy()), proxy.lateMs);
+    const end = () => setTimeout(() => [client, upstream].forEach((socket) => socket.destroy()), Math.max(proxy.lateMs, 2 * wayMs));
     for (const socket of [client, upstream]) sockets.add(socket.on("error", () => {}).on("close", end));
   }).listen(0, "127.0.0.1");
   await once(listening, "listening");

@@ -39,6 +39,7 @@ export type Ear = {
 };
 export type Apart = {
     send: (words: string[]) => Promise<any>;
+    onCut: (tell: () => void) => () => void;
     end: () => unknown;
 };
 export type KnownClient = Ioredis | NodeRedis;
@@ -78,7 +79,7 @@ export function slotOf(key: string): number;
  * @property {() => boolean} isOpen
  * @property {() => void} end
  */
-/** @typedef {{ send: (words: string[]) => Promise<any>, end: () => unknown }} Apart */
+/** @typedef {{ send: (words: string[]) => Promise<any>, onCut: (tell: () => void) => () => void, end: () => unknown }} Apart */
 export function ignore(): void;
 declare class Ioredis extends Known {
     /** Whether it is closed for good, and why. */
@@ -117,10 +118,18 @@ declare class Known {
     client: any;
     /** Calls `again` whenever the client has a new connection, or will never have one. @param {Again} again */
     onNew(again: Again): () => void;
+    /**
+     * Calls `tell` when a connection has ended, and what was under way on it is sent again by the library: the first may arrive yet. What is
+     * under way of a library that does not do so is rejected.
+     * @param {() => void} tell
+     */
+    onCut(tell: () => void): () => void;
     /** Calls `tell` when the connection to the server of a key ends, by which a session ends. @param {string} key @param {() => void} tell */
     onLoss(key: string, tell: () => void): () => void;
     /** @abstract @param {Again} _again @param {any} [_client] @returns {() => void} */
     hook(_again: Again, _client?: any): () => void;
+    /** @param {() => void} _tell @param {any} [_client] @returns {() => void} */
+    hookCut(_tell: () => void, _client?: any): () => void;
     /** @abstract @param {any} _node @param {() => void} _tell @returns {() => void} */
     hookLoss(_node: any, _tell: () => void): () => void;
     /** The client of the server of a key. @param {string} _key @returns {any} */

@@ -1,3 +1,19 @@
+/** The requests of a token that set its lease and may arrive yet, after those that were sent later: then the lease is theirs. */
+export class Late {
+    /**
+     * Sends one. It may arrive yet if it was not answered, and if it was sent again: then the answer may be to the second.
+     * @template T
+     * @param {{ onCut: (tell: () => void) => () => void }} over
+     * @param {number} length
+     * @param {() => Promise<T>} send
+     */
+    send<T>(over: {
+        onCut: (tell: () => void) => () => void;
+    }, length: number, send: () => Promise<T>): Promise<T>;
+    /** How much of a lease counts that was asked for at that time. @param {number} length @param {number} sent */
+    counts(length: number, sent: number): number;
+    #private;
+}
 /** The lease of a hold, as far as it is known here, and what extends it. */
 export class Lease {
     /**
@@ -7,12 +23,13 @@ export class Lease {
      * @param {number} fence
      * @param {{ leaseMs: number, extend: boolean, session: boolean }} how
      * @param {import("./claims.js").Claim} claim ends with it
+     * @param {Late} late
      */
     constructor(client: import("./clients.js").KnownClient, keys: string[], token: string, fence: number, how: {
         leaseMs: number;
         extend: boolean;
         session: boolean;
-    }, claim: import("./claims.js").Claim);
+    }, claim: import("./claims.js").Claim, late: Late);
     /** When the hold ends, by this process's clock, if it is not extended: the lease counts from before it was last asked for. */
     until: number;
     /** Why it could not be extended, since it was for the last time. @type {Error | undefined} */
