@@ -85,6 +85,23 @@ final class NetworkTests {
         });
     }
 
+    /** An extension that waits for what is under way over a dead connection holds up no later one. */
+    public static void aSessionGoesOnThoughALongerLeaseMustWait() throws Exception {
+        through((server, relay, client) -> {
+            Hold hold = client.lock("job").session().lease(ofSeconds(9)).acquire();
+            relay.delayMs = 100;
+            relay.dead = relay.made.get();
+            Server.until("the server is reached", () -> reaches(client));
+            // The keeper has asked over the connection of the session.
+            Thread.sleep(5_000);
+            Expect.fails(UnreachableException.class, () -> hold.extend(ofMinutes(1)));
+            Thread.sleep(11_000);
+            Expect.that(!hold.lost().isDone() && hold.isHeld() && server.locks() == 1, hold);
+            relay.delayMs = 0;
+            hold.release();
+        });
+    }
+
     public static void aGrantThatComesAfterItsLeaseIsNone() throws Exception {
         through((server, relay, client) -> {
             relay.delayMs = 400;

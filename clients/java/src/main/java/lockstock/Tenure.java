@@ -153,7 +153,8 @@ final class Tenure {
     /** Has the hold last for a lease (0: as long as before) from now on, and for every extension after it. False if it has ended. */
     synchronized CompletableFuture<Boolean> extend(long nanos, long within) {
         long end = Clock.now() + within;
-        turn = turn.handle((before, error) -> null).thenCompose(free -> shorter(nanos)).thenCompose(free -> {
+        // One that must wait for too long holds up no later one.
+        turn = turn.handle((before, error) -> null).thenCompose(free -> Servers.limit(shorter(nanos), end)).thenCompose(free -> {
             // What was told to be lost stays so, though the server may have it still.
             if (left() == 0) return CompletableFuture.completedFuture(false);
             long since = Clock.now(), span = nanos == 0 ? lease() : nanos;
