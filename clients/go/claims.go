@@ -48,8 +48,11 @@ func (r *request) refuseNested(around *hold) error {
 
 // same says whether two clients are one. Those that cannot be compared are not known to be.
 func same(one, other Client) bool {
-	return reflect.TypeOf(one).Comparable() && one == other
+	return isComparable(one) && isComparable(other) && one == other
 }
+
+// isComparable looks at the value: a struct whose type can be compared may have an interface with a value that cannot.
+func isComparable(client Client) bool { return reflect.ValueOf(client).Comparable() }
 
 // claim notes the acquisition, or refuses it. It waits for one of the same token that is being withdrawn or released.
 func (r *request) claim(ctx, caller context.Context) (*claim, error) {

@@ -49,6 +49,12 @@ type loose struct {
 	_ []int
 }
 
+// odd is a client that cannot be compared, though its type can.
+type odd struct {
+	lockstock.Client
+	more any
+}
+
 // With the context of a hold, a request would wait for its own end.
 func TestARequestUnderTheContextOfItsLockIsRefused(t *testing.T) {
 	over(t, func(s *server, client lockstock.Client) {
@@ -74,10 +80,14 @@ func TestARequestUnderTheContextOfItsLockIsRefused(t *testing.T) {
 		// So are another context, a client that cannot be compared, and a hold that is over.
 		_, err = lockstock.Acquire(background, client, "job")
 		s.is(err, lockstock.ErrNotAcquired)
-		outside := must(lockstock.Acquire(ctx, loose{Client: client}, "free"))
-		_, err = lockstock.Acquire(outside.Context(), loose{Client: client}, "free")
-		s.is(err, lockstock.ErrNotAcquired)
-		s.is(outside.Release(background), nil)
+		for _, other := range []lockstock.Client{loose{Client: client}, odd{client, []int{}}} {
+			outside := must(lockstock.Acquire(ctx, other, "free"))
+			_, err = lockstock.Acquire(outside.Context(), other, "free")
+			s.is(err, lockstock.ErrNotAcquired)
+			s.is(outside.Release(background), nil)
+			_, err = lockstock.Acquire(background, other, "free", lockstock.Token("me"))
+			s.is(err, lockstock.ErrInvalid)
+		}
 		kept := context.WithoutCancel(second.Context())
 		for _, lock := range []*lockstock.Lock{second, pool, inner, outer} {
 			s.is(lock.Release(background), nil)

@@ -35,9 +35,12 @@ func TestALockThatIsDroppedIsWarnedOf(t *testing.T) {
 	t.Cleanup(func() { slog.SetDefault(before) })
 	t.Run("over", func(t *testing.T) {
 		over(t, func(s *server, client lockstock.Client) {
-			for _, name := range []string{"dropped", "released", "lost"} {
-				key := s.Name() + name
-				lock := must(lockstock.Acquire(background, client, key, lockstock.Lease(time.Second)))
+			for _, name := range []string{"unattended", "released", "lost", "dropped"} {
+				key, options := s.Name()+name, []lockstock.Option{lockstock.Lease(time.Second)}
+				if name == "unattended" {
+					options = []lockstock.Option{lockstock.Unattended()}
+				}
+				lock := must(lockstock.Acquire(background, client, key, options...))
 				switch name {
 				case "released":
 					s.is(lock.Release(background), nil)
@@ -55,7 +58,7 @@ func TestALockThatIsDroppedIsWarnedOf(t *testing.T) {
 				runtime.GC()
 				return warned("dropped")
 			})
-			equal(s, warned("released") || warned("lost"), false)
+			equal(s, warned("unattended") || warned("released") || warned("lost"), false)
 		})
 	})
 }

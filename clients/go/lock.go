@@ -16,7 +16,8 @@ const glance = time.Second
 
 // Lock is a lock that this process holds. Any number of goroutines may use it.
 //
-// One that is dropped without a Release is not extended any more, and ends with its lease. A warning is logged then.
+// One that is dropped without a Release is not extended any more, and ends with its lease. A warning is logged then, but for one that is
+// [Unattended].
 type Lock struct {
 	// Not embedded: a deferred call of a promoted method would keep the hold, and not the lock.
 	hold *hold
@@ -73,7 +74,7 @@ func around(ctx context.Context) *hold {
 
 // drop is called when nothing has the lock any more.
 func (h *hold) drop() {
-	if h.left() > 0 {
+	if h.left() > 0 && !h.request.unattended {
 		slog.Warn("lockstock: a lock was dropped without a Release, so its lease ends it", "lock", h.request.name())
 	}
 	h.stop()

@@ -2,7 +2,6 @@ package lockstock
 
 import (
 	"context"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -90,7 +89,7 @@ func (r *request) check() error {
 		return invalid("the number of replicas is from 0, not %d", r.replicas)
 	}
 	if r.named {
-		if !reflect.TypeOf(r.client).Comparable() {
+		if !isComparable(r.client) {
 			return invalid("Token needs a client that can be compared, so a pointer")
 		}
 		return checkName("a token", r.token)
