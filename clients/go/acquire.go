@@ -225,8 +225,20 @@ func (r *request) quick(ctx context.Context, via sender, command Command) (any, 
 	return reply, classify(err)
 }
 
-// free sends a release until it is answered, and says whether an attempt may have done it without an answer.
-func (r *request) free(ctx context.Context, command Command) (reply any, doubted bool, err error) {
+// free sends a release until it is answered, and says whether an attempt may have done it without an answer. If one of the keys has another
+// value, nothing is released together: then each is by itself.
+func (r *request) free(ctx context.Context, more ...string) (reply any, doubted bool, err error) {
+	reply, doubted, err = r.insist(ctx, r.words("RELEASE", more...))
+	if len(r.keys) > 1 && errors.Is(classify(err), errOtherValue) {
+		for _, key := range r.keys {
+			_, _, _ = r.insist(ctx, Command{append([]string{"LOCK.RELEASE", key, r.token}, more...), 1})
+		}
+	}
+	return reply, doubted, err
+}
+
+// insist sends a release until it is answered.
+func (r *request) insist(ctx context.Context, command Command) (reply any, doubted bool, err error) {
 	for {
 		reply, err = r.once(ctx, r.client, command)
 		doubted = doubted || err != nil && !isNothingDone(err)
@@ -292,7 +304,7 @@ func (r *request) replicate(ctx context.Context, conn Conn) error {
 func (r *request) withdraw() {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), farewell, errNoAnswer)
 	defer cancel()
-	_, _, _ = r.free(ctx, r.words("RELEASE"))
+	_, _, _ = r.free(ctx)
 	r.vacate(true)
 }
 

@@ -222,8 +222,7 @@ func (h *hold) release(left time.Duration) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), tried, errNoAnswer)
 	defer cancel()
 	// With the fence, a repeated release cannot end a later hold of the token.
-	command := h.request.words("RELEASE", "FENCE", number(h.fence))
-	reply, doubted, err := h.request.free(ctx, command)
+	reply, doubted, err := h.request.free(ctx, "FENCE", number(h.fence))
 	gone := ended(classify(err)) || err == nil && reply == int64(0)
 	switch {
 	case err == nil && reply == h.request.count():

@@ -86,6 +86,15 @@ func TestAHoldWhoseKeyHasAnotherValueIsLost(t *testing.T) {
 	})
 }
 
+func TestTheOtherKeysOfAHoldAreReleasedThoughOneHasAnotherValue(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		lock := must(lockstock.AcquireAll(background, client, []string{"a", "b", "c"}))
+		s.do("SET", "b", "text")
+		s.is(lock.Release(background), lockstock.ErrLost)
+		equal(s, s.locks(), 0)
+	})
+}
+
 func TestALostHoldIsNotReleasedThoughAnAnswerToItsReleaseWasLost(t *testing.T) {
 	through(t, func(s *server, r *relay, client lockstock.Client) {
 		lock := must(lockstock.Acquire(background, client, "job", lockstock.Lease(3*time.Second)))

@@ -86,4 +86,11 @@ final class RefusalTests {
             server.ask("DEL", "job");
         }
     }
+
+    public static void theOtherKeysOfAHoldAreReleasedThoughOneHasAnotherValue(Server server, Client client) throws Exception {
+        Hold hold = client.lock("a", "b", "c").acquire();
+        server.ask("SET", "b", "text");
+        Expect.fails(LostException.class, hold::release);
+        Expect.same(server.locks(), 0L);
+    }
 }

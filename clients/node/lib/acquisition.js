@@ -18,7 +18,7 @@ const { now } = require("./clock.js");
 const { Closed, Unreachable, NotReplicated, Refused, ofServer, passes, passesForRelease } = require("./errors.js");
 const { Hold } = require("./hold.js");
 const { Pending } = require("./request.js");
-const { Late, Lease, aboutHold, lasting } = require("./upkeep.js");
+const { Late, Lease, aboutHold, lasting, release } = require("./upkeep.js");
 
 /** How long after the wait to ask for the last time: the message that it is over may have been lost. */
 const LAST_MS = 500;
@@ -296,11 +296,11 @@ class Acquisition {
 
   /** For a server out of reach the lease does it, or the end of the connection; for one that the token has asked since, its next request. */
   async #withdraw() {
-    const { keys, withdrawal } = this.request;
+    const { keys, token } = this.request;
     const deadline = now() + ANSWER_MS;
     while (!this.#client.closed() && this.#claim?.isLast) {
       try {
-        return await this.#client.send(keys[0], withdrawal);
+        return await release(this.#client, keys, token);
       } catch (error) {
         if (!passesForRelease(ofServer(error)) || now() > deadline) throw error;
       }

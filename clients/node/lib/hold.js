@@ -9,7 +9,7 @@ const { ignore } = require("./clients.js");
 const { now } = require("./clock.js");
 const { Lost, ModuleMissing, NotHeld, NotReleased, Refused, Unreachable, nullIfOther, ofServer, passesForRelease } = require("./errors.js");
 const { fields, text } = require("./reply.js");
-const { LOST } = require("./upkeep.js");
+const { LOST, release } = require("./upkeep.js");
 
 /** How long to wait before a release is sent again. */
 const PAUSE = 50;
@@ -151,8 +151,7 @@ class Hold {
 
   /** Releases it at the server, again and again until there is an answer. @param {number} deadline @returns {Promise<boolean>} */
   async #tell(deadline) {
-    const { client, keys } = this.#lease;
-    const words = this.#lease.words("RELEASE");
+    const { client, keys, token, fence } = this.#lease;
     let doubtful = false;
     const unhook = client.onNew(() => (doubtful = true));
     try {
@@ -160,7 +159,7 @@ class Hold {
       await this.#pending.end(deadline - now());
       for (;;) {
         try {
-          const count = Number(await client.send(keys[0], words).catch(nullIfOther));
+          const count = await release(client, keys, token, fence);
           if (count === keys.length) return true;
           // What was lost of it was not lost by a release, which ends all of it.
           if (count > 0 || !doubtful) return false;

@@ -6,7 +6,6 @@ const { randomUUID } = require("node:crypto");
 const { within } = require("./bounds.js");
 const check = require("./check.js");
 const { ignore } = require("./clients.js");
-const { aboutHold } = require("./upkeep.js");
 
 /**
  * @typedef {object} LockOptions
@@ -67,11 +66,6 @@ class Request {
     if (this.limit !== undefined) words.push("LIMIT", `${this.limit}`);
     if (this.session) words.push("SESSION");
     return words;
-  }
-
-  /** What ends the wait of its token, or the hold: whichever there is. */
-  get withdrawal() {
-    return aboutHold("RELEASE", this.keys, this.token, undefined);
   }
 }
 

@@ -180,7 +180,7 @@ class Lease {
 
   /** It is over here, and for the server it may not be: then a request of its token would renew it. So the server is told. */
   #giveUp() {
-    if (!this.#over) this.lose(this.client.send(this.keys[0], this.words("RELEASE")));
+    if (!this.#over) this.lose(release(this.client, this.keys, this.token, this.fence));
   }
 
   /** The hold has ended before its release. @param {Promise<unknown>} [told] */
@@ -252,4 +252,18 @@ function aboutHold(verb, keys, token, fence, ...more) {
   return [...words, ...more, ...(fence === undefined ? [] : ["FENCE", `${fence}`])];
 }
 
-module.exports = { Late, Lease, LOST, aboutHold, lasting };
+/**
+ * Releases a hold, or what there is of its token. If one of its locks has another value, none is released together: then each is by itself.
+ * @param {import("./clients.js").KnownClient} client
+ * @param {string[]} keys
+ * @param {string} token
+ * @param {number} [fence]
+ * @returns {Promise<number>} how many were released together
+ */
+async function release(client, keys, token, fence) {
+  const reply = await client.send(keys[0], aboutHold("RELEASE", keys, token, fence)).catch(nullIfOther);
+  if (reply === null && keys.length > 1) await Promise.all(keys.map((key) => release(client, [key], token, fence)));
+  return Number(reply);
+}
+
+module.exports = { Late, Lease, LOST, aboutHold, lasting, release };

@@ -163,6 +163,15 @@ for (const [name, make] of Object.entries(CLIENTS)) {
       await assert.rejects(locks.using(key, () => cmd(client, "SET", key, "text")), Lost);
     });
 
+    test("the other locks of a hold are released, though one has another value", async () => {
+      const key = newKey();
+      const keys = [key, key + "a", key + "b"];
+      const hold = await locks.acquire(keys);
+      await cmd(client, "SET", keys[1], "text");
+      assert.equal(await hold.release(), false);
+      for (const free of [keys[0], keys[2]]) assert.equal(await locks.info(free), null);
+    });
+
     test("a hold that is dropped is not extended, and the process warns", async () => {
       const key = newKey();
       const warnings = [];

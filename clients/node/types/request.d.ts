@@ -68,6 +68,4 @@ export class Request {
     signal: AbortSignal | undefined;
     /** What to send. */
     get words(): string[];
-    /** What ends the wait of its token, or the hold: whichever there is. */
-    get withdrawal(): string[];
 }

@@ -74,3 +74,12 @@ export const LOST: unique symbol;
 export function aboutHold(verb: string, keys: string[], token: string, fence: number | undefined, ...more: string[]): string[];
 /** How much of a lease counts here. @param {number} length */
 export function lasting(length: number): number;
+/**
+ * Releases a hold, or what there is of its token. If one of its locks has another value, none is released together: then each is by itself.
+ * @param {import("./clients.js").KnownClient} client
+ * @param {string[]} keys
+ * @param {string} token
+ * @param {number} [fence]
+ * @returns {Promise<number>} how many were released together
+ */
+export function release(client: import("./clients.js").KnownClient, keys: string[], token: string, fence?: number): Promise<number>;

@@ -237,6 +237,7 @@ final class Request {
             Servers.await(servers.ask(release(), within, Servers.PATIENCE, Servers::passesForRelease), Clock.now() + within);
         } catch (RuntimeException | InterruptedException unsure) {
             // The lease ends it.
+            if (unsure instanceof ServerException said && said.ends()) releaseApart();
         }
         try {
             Servers.await(Command.settled(pending), Clock.now() + FAREWELL);
@@ -274,6 +275,16 @@ final class Request {
 
     Command release(Object... more) {
         return words("RELEASE", more).notedIn(pending);
+    }
+
+    /** Releases each of several locks by itself: if one of the keys has another value, nothing was released together. */
+    CompletableFuture<Void> releaseApart(Object... more) {
+        if (count() == 1) return CompletableFuture.completedFuture(null);
+        return CompletableFuture.allOf(lock.keys().stream().map(key -> {
+            List<Object> words = new ArrayList<>(List.of("LOCK.RELEASE", key, token));
+            words.addAll(List.of(more));
+            return servers.ask(Command.of(key, words).notedIn(pending), Servers.PATIENCE, true);
+        }).toArray(CompletableFuture[]::new));
     }
 
     Command extension(long fence, long lease) {

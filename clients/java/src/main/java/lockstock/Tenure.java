@@ -231,7 +231,8 @@ final class Tenure {
             } else if (error == null || ends(error)) {
                 // An attempt that was not answered may have done it, but not in part, and not for a hold that was lost before.
                 boolean nothing = error != null || Long.valueOf(0).equals(reply);
-                end(nothing && doubt != null && !ended.isDone() ? End.UNSURE : End.LOST, doubt);
+                CompletableFuture<?> apart = error == null ? CompletableFuture.completedFuture(null) : request.releaseApart("FENCE", fence);
+                apart.whenComplete((all, unsure) -> end(nothing && doubt != null && !ended.isDone() ? End.UNSURE : End.LOST, doubt));
             } else if (!Servers.passesForRelease(error) || Clock.now() + Servers.PAUSE >= end) {
                 end(End.UNSURE, error);
             } else {
@@ -268,6 +269,7 @@ final class Tenure {
             if (over || release != null) return;
             dropped = true;
         }
+        if (request.lock.isUnattended()) return;
         LOG.log(System.Logger.Level.WARNING, "a hold of {0} was dropped without a release: it is not extended any more, and ends with its lease",
             request.lock);
     }
