@@ -76,10 +76,11 @@ pub fn serves_both(ctx: &mut Ctx<'_>, one: &[u8], other: &[u8]) -> bool {
 /// server has checked alone.
 pub fn refusal(ctx: &mut Ctx<'_>, keys: &[Arg<'_>]) -> Option<&'static str> {
     let [first, others @ ..] = keys else { return None };
-    let slot = Slot::of(first.bytes());
     if others.is_empty() || origin::is_record(ctx) {
-        None
-    } else if others.iter().any(|key| Slot::of(key.bytes()) != slot) {
+        return None;
+    }
+    let slot = Slot::of(first.bytes());
+    if others.iter().any(|key| Slot::of(key.bytes()) != slot) {
         // Valkey 9.1 is not asked about keys of two slots: it would refuse every later call of the module, too.
         Some("CROSSSLOT Keys in request don't hash to the same slot")
     } else if keys.iter().all(|key| key::exists(ctx, &Name::of(*key))) {

@@ -7,7 +7,6 @@ use redis_module::raw::{self, RedisModuleCommandKeySpec as RawKeySpec};
 
 use super::args::{Arg, ArgError, Args};
 use super::delegate;
-use super::io_threads::KeySearch;
 
 /// Where a command's keys are, and how it uses them.
 #[derive(Clone, Copy)]
@@ -100,8 +99,7 @@ impl KeyUse {
 impl Keys {
     /// The specifications for the server: the first key or all counted keys; the key after a word, or those of another command, which only
     /// that can find; and the empty entry that ends the list.
-    pub(super) fn describe(self, search: KeySearch) -> [RawKeySpec; 3] {
-        let by_asking = search == KeySearch::Asking;
+    pub(super) fn describe(self, by_asking: bool) -> [RawKeySpec; 3] {
         match self {
             Self::First(key_use) => [key_at(1, key_use), no_keys(), no_keys()],
             Self::FirstAndBehind(key_use, word) => [key_at(1, key_use), key_behind(word), no_keys()],

@@ -28,8 +28,8 @@ pub fn register<C: Command>(ctx: &Ctx<'_>) -> bool {
     let spec = &C::SPEC;
     let mut args = RawParams::default();
     let args = args.build(spec.args);
-    let search = io_threads::search();
-    let mut keys = spec.keys.describe(search);
+    let by_asking = io_threads::search() == KeySearch::Asking;
+    let mut keys = spec.keys.describe(by_asking);
     let info = raw::RedisModuleCommandInfo {
         version: &raw const LAYOUT,
         summary: spec.summary.as_ptr(),
@@ -43,14 +43,12 @@ pub fn register<C: Command>(ctx: &Ctx<'_>) -> bool {
     };
     let name = spec.name.as_ptr();
     // The server asks the function for keys only if the flags say so.
-    let (run, flags): (raw::RedisModuleCmdFunc, CString) = match (spec.keys.is_first_only(), search) {
+    let (run, flags): (raw::RedisModuleCmdFunc, CString) = match (spec.keys.is_first_only(), by_asking) {
         (true, _) => (Some(entry::command::<C>), spec.flags.into()),
-        (false, KeySearch::Asking) => {
+        (false, true) => {
             (Some(entry::command_with_keys::<C>), c_text(&format!("{} getkeys-api", spec.flags.to_string_lossy())))
         }
-        (false, KeySearch::Specs | KeySearch::FirstSpec) => {
-            (Some(entry::command_that_checks_keys::<C>), spec.flags.into())
-        }
+        (false, false) => (Some(entry::command_that_checks_keys::<C>), spec.flags.into()),
     };
     // SAFETY: the context is valid. All texts are constants; the server copies them and both arrays. The arrays end with an empty entry, as
     // the server expects, and live until it has copied them.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use harness::{OK, Server, eventually};
+use harness::{Client, OK, Server, eventually};
 use rustix::process::Signal;
 
 use crate::databases::{Database, Kind};
@@ -60,7 +60,8 @@ pub fn two_outboxes_with_a_sale_each_stand_in_line_for_the_other(kind: Kind) {
     assert!(!second.end().contains("is away"));
 }
 
-pub fn a_sale_that_was_deleted_is_written_after_a_failure(kind: Kind) {
+/// An outbox that has written half of a sale's orders and is frozen.
+fn frozen(kind: Kind) -> (Server, Database, Client, Outbox) {
     let (server, database) = (Server::start(), Database::start(kind));
     let mut client = server.client();
     client.expect("STOCK.CREATE sale 1000 STREAM events DEADLINES", OK);
@@ -69,6 +70,11 @@ pub fn a_sale_that_was_deleted_is_written_after_a_failure(kind: Kind) {
     agree(&database, &mut client, "sale");
     outbox.signal(Signal::STOP);
     sell(&mut client, "sale", "b", 5);
+    (server, database, client, outbox)
+}
+
+pub fn a_sale_that_was_deleted_is_written_after_a_failure(kind: Kind) {
+    let (_server, database, mut client, outbox) = frozen(kind);
     client.expect("DEL sale", 1);
     // The next write fails, as if another outbox had been there.
     database.change("UPDATE lockstock_sales SET fence = fence + 1");
@@ -80,14 +86,7 @@ pub fn a_sale_that_was_deleted_is_written_after_a_failure(kind: Kind) {
 }
 
 pub fn a_sale_that_was_renamed_is_followed(kind: Kind) {
-    let (server, database) = (Server::start(), Database::start(kind));
-    let mut client = server.client();
-    client.expect("STOCK.CREATE sale 1000 STREAM events DEADLINES", OK);
-    let outbox = Outbox::start(&server, &database, EVERYTHING);
-    sell(&mut client, "sale", "a", 5);
-    agree(&database, &mut client, "sale");
-    outbox.signal(Signal::STOP);
-    sell(&mut client, "sale", "b", 5);
+    let (_server, database, mut client, outbox) = frozen(kind);
     client.expect("RENAME sale moved", OK);
     // The events cannot be written yet, as if the database were away.
     let fence = |change: &str| {
@@ -166,7 +165,7 @@ pub fn an_outbox_that_was_frozen_writes_nothing_more(kind: Kind) {
 pub fn many_sales_are_followed(kind: Kind) {
     let (server, database) = (Server::start(), Database::start(kind));
     let mut client = server.client();
-    let create = |client: &mut harness::Client, sale: &str| {
+    let create = |client: &mut Client, sale: &str| {
         client.expect(format!("STOCK.CREATE {sale} 1000 STREAM events:{sale} DEADLINES"), OK);
         sell(client, sale, "a", 3);
     };
@@ -204,7 +203,7 @@ pub fn what_is_written_is_trimmed(kind: Kind) {
     let (server, database) = (Server::start(), Database::start(kind));
     let mut client = server.client();
     client.expect("STOCK.CREATE sale 100000 STREAM events DEADLINES", OK);
-    let sold = |client: &mut harness::Client, name: &str| {
+    let sold = |client: &mut Client, name: &str| {
         sell(client, "sale", name, 300);
         client.cmd("XLEN events").int()
     };
