@@ -98,6 +98,7 @@ fn a_start_that_is_refused_is_explained_in_the_log() {
     let unknown = Server::builder().config("lockstock.max-key 5").start_refused();
     let words = "Module Configuration detected without loadmodule directive or no ApplyConfig call";
     assert!(OPERATIONS.text.contains(words) && unknown.contains(words), "{unknown}");
+    assert_eq!(unknown.contains("lockstock.max-key"), !unknown.contains("version=7.0"), "{unknown}");
 }
 
 /// The figure of the row of the page's table that begins so, in bytes.

@@ -169,7 +169,7 @@ fn a_bad_one_refuses_the_start_and_the_log_names_it() {
         assert!(log.contains("lockstock is not loaded: ") && log.contains(complaint), "{words}: {log}");
     }
     for (line, complaint) in [
-        // The server keeps this line to itself.
+        // Redis 7.0 does not name the setting.
         ("lockstock.no-such-thing 1", "Module Configuration detected without loadmodule directive"),
         (
             "lockstock.default-lease-ms 0",
