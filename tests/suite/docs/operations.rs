@@ -134,7 +134,7 @@ fn what_is_kept_takes_no_more_than_the_page_says() {
         ("a lock held with `SESSION`", "LOCK.ACQUIRE lock:# TOKEN % EX 3600 SESSION"),
         ("one more holder of a `SHARED` or `LIMIT` lock", "LOCK.ACQUIRE lock TOKEN % EX 3600 SHARED"),
         ("a sale", "STOCK.CREATE sale:# 100"),
-        ("an order, sold", "STOCK.DECR_ONCE goods %"),
+        ("an order, sold, without a buyer and a reference", "STOCK.DECR_ONCE goods %"),
         ("an order, held, with a buyer and a reference", "STOCK.DECR_ONCE goods % BUYER b:# HOLD 3600000 REF cart:#"),
         (
             "an order on the waitlist, with a buyer and a reference",
