@@ -10,8 +10,9 @@ use crate::pump::{At, Script, way};
 use crate::stand::{Side, Stand};
 use crate::wire::Reply;
 
-/// More than there are requests on their way at once. So an order was served long before it is cancelled.
-pub const STOCK: u64 = 20_000;
+/// So many that an order was served long before it is cancelled, although some connections are faster than others: each connection cancels
+/// the orders of its own number in turn.
+pub const STOCK: u64 = 100_000;
 
 /// Takes one, or joins the line.
 const JOIN: &str = "if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then return 2 end \
