@@ -25,15 +25,18 @@ use number::{Figure, Number};
 use source::{Source, kept, rows, sections, text_of};
 
 /// The pages of which every number is held, each with its sections that say of themselves that they have others.
-const PAGES: [(&str, &[&str]); 21] = [
+const PAGES: [(&str, &[&str]); 24] = [
     ("README.md", &[]),
     ("README.zh-CN.md", &[]),
     ("CHANGELOG.md", &[]),
     ("CONTRIBUTING.md", &[]),
     ("DESIGN.md", &[]),
     ("SECURITY.md", &[]),
+    ("clients/go/README.md", &[]),
+    ("clients/java/README.md", &[]),
     ("clients/node/README.md", &[]),
     ("clients/python/README.md", &[]),
+    ("clients/rust/README.md", &[]),
     ("docs/abuse.md", &[]),
     ("docs/clients.md", &["## Client by client"]),
     ("docs/commands.md", &[]),

@@ -35,17 +35,39 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
         "const MOST_SERVED: usize = if cfg!(test) { 3 } else { 100 };",
     ),
     (CHANGELOG, "node-redis 5 and 6", "clients/node/package.json", "\"redis\": \"^5.0.0 || ^6.0.0\""),
-    (PYTHON, "Python 3.10 and later", "clients/python/pyproject.toml", "requires-python = \">=3.10\""),
-    (PYTHON, "redis-py 5.0.1 to 8.1", "clients/python/pyproject.toml", "redis = [\"redis>=5.0.1\"]"),
+    (PYTHON, "Python 3.10 or later", "clients/python/pyproject.toml", "requires-python = \">=3.10\""),
+    (PYTHON, "redis-py 5.0.1", "clients/python/tests/lowest.txt", "redis==5.0.1"),
+    (PYTHON, "to 8.1", "clients/python/tests/requirements.txt", "redis==8.1."),
+    (PYTHON, "valkey-py 6.0", "clients/python/tests/lowest.txt", "valkey==6.0."),
+    (PYTHON, "to 6.2", "clients/python/tests/requirements.txt", "valkey==6.2."),
     (PYTHON, "within 5 seconds", "clients/python/lockstock/steps.py", "RELEASE = 5.0"),
     (PYTHON, "up to 64 idle connections", "clients/python/lockstock/wires.py", "SPARE = 64"),
-    (PYTHON, "valkey-py 6.0 to 6.2", "clients/python/pyproject.toml", "valkey = [\"valkey>=6.0\"]"),
-    (NODE, "node-redis (5 and 6)", "clients/node/package.json", "\"redis\": \"^5.0.0 || ^6.0.0\""),
-    (NODE, "Node 20 or later", "clients/node/package.json", "\"node\": \">=20\""),
+    (NODE, "Node 20 or later", NODE_PACKAGE, "\"node\": \">=20\""),
+    (NODE, "ioredis 5.0", NODE_PACKAGE, "\"ioredis-oldest\": \"npm:ioredis@5.0."),
+    (NODE, "to 6.0", NODE_PACKAGE, "\"ioredis\": \"6.0."),
+    (NODE, "node-redis 5.0", NODE_PACKAGE, "\"redis-oldest\": \"npm:redis@5.0."),
+    (NODE, "to 6.3", NODE_PACKAGE, "\"redis\": \"6.3."),
     (NODE, "died or froze (30,000)", "clients/node/lib/request.js", "read.leaseMs ?? 30_000"),
     (NODE, "at most 2 s after its `waitMs`", "clients/node/lib/acquisition.js", "GRACE_MS = 1_500"),
     (NODE, "within 0.1 s", "clients/node/lib/acquisition.js", "FAREWELL_MS = 50"),
     (NODE, "within 5 s", "clients/node/lib/bounds.js", "ANSWER_MS = 5_000"),
+    (RUST, "Rust 1.95 or later", "Cargo.toml", "rust-version = \"1.95\""),
+    (RUST, "redis-rs 1.8.1", "Cargo.lock", "name = \"redis\"\nversion = \"1.8.1\""),
+    (RUST, "tokio 1.54.1", "Cargo.lock", "name = \"tokio\"\nversion = \"1.54.1\""),
+    (RUST, "at most 2 s after its time limit", RUST_REQUEST, "OVERTIME: Duration = Duration::from_millis(1_900)"),
+    (RUST, "within 5 s", RUST_REQUEST, "FAREWELL: Duration = Duration::from_secs(5)"),
+    (RUST, "holds up for 2 s", "clients/rust/src/client.rs", "PATIENCE: Duration = Duration::from_secs(2)"),
+    (GO, "Go 1.25 or later", "clients/go/go.mod", "\ngo 1.25"),
+    (GO, "go-redis 9.22", "clients/go/go.mod", "go-redis/v9 v9.22."),
+    (GO, "rueidis 1.0.76", "clients/go/go.mod", "rueidis v1.0.76"),
+    (GO, "by default 30 s", "clients/go/acquire.go", "lease: 30 * time.Second"),
+    (GO, "up to 64 idle connections", "clients/go/overgoredis/overgoredis.go", "spare = 64"),
+    (JAVA, "Java 17 or later", POM, "<maven.compiler.release>17<"),
+    (JAVA, "Jedis 7.2", JAVA_LOWEST, "-Djedis.version=7.2."),
+    (JAVA, "to 7.5", POM, "<jedis.version>7.5."),
+    (JAVA, "Lettuce 7.0", JAVA_LOWEST, "-Dlettuce.version=7.0."),
+    (JAVA, "to 7.7", POM, "<lettuce.version>7.7."),
+    (JAVA, "by default 30 s", "clients/java/src/main/java/lockstock/Lock.java", "Duration.ofSeconds(30), null"),
     (OPERATIONS, "| a held lock | 300 |", OPERATIONS_TEST, "(\"a held lock\","),
     (OPERATIONS, "| a lock held with `SESSION` | 600 |", OPERATIONS_TEST, "(\"a lock held with `SESSION`\","),
     (OPERATIONS, "one more holder of a `SHARED` or `LIMIT` lock | 240 |", OPERATIONS_TEST, "one more holder of a"),
@@ -128,6 +150,20 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
     (CLIENTS, "a read time-out of 0.5 to 5 seconds", "docs/clients.md", "`response_timeout`, 0.5 s"),
     (CLIENTS, "answered with 1.", "tests/suite/lock/extend.rs", "LOCK.EXTEND"),
     (CLIENTS, "at most 5 seconds later", "docs/clients.md", "lease=5,"),
+    (CLIENTS, "Python 3.10 or later", "clients/python/README.md", "Python 3.10 or later"),
+    (CLIENTS, "redis-py 5.0.1 to 8.1", "clients/python/README.md", "redis-py 5.0.1 to 8.1"),
+    (CLIENTS, "valkey-py 6.0 to 6.2", "clients/python/README.md", "valkey-py 6.0 to 6.2"),
+    (CLIENTS, "Node 20 or later", "clients/node/README.md", "Node 20 or later"),
+    (CLIENTS, "ioredis 5.0 to 6.0", "clients/node/README.md", "ioredis 5.0 to 6.0"),
+    (CLIENTS, "node-redis 5.0 to 6.3", "clients/node/README.md", "node-redis 5.0 to 6.3"),
+    (CLIENTS, "Rust 1.95 or later", "clients/rust/README.md", "Rust 1.95 or later"),
+    (CLIENTS, "redis-rs 1.8.1", "clients/rust/README.md", "redis-rs 1.8.1"),
+    (CLIENTS, "Go 1.25 or later", "clients/go/README.md", "Go 1.25 or later"),
+    (CLIENTS, "go-redis 9.22", "clients/go/README.md", "go-redis 9.22"),
+    (CLIENTS, "rueidis 1.0.76", "clients/go/README.md", "rueidis 1.0.76"),
+    (CLIENTS, "Java 17 or later", "clients/java/README.md", "Java 17 or later"),
+    (CLIENTS, "Jedis 7.2 to 7.5", "clients/java/README.md", "Jedis 7.2 to 7.5"),
+    (CLIENTS, "Lettuce 7.0 to 7.7", "clients/java/README.md", "Lettuce 7.0 to 7.7"),
     (PERFORMANCE, "pipelines of 16", "benches/compare/src/chapters/mod.rs", "DEEP: usize = 16;"),
     (PERFORMANCE, "Below 1, lockstock costs less", "benches/compare/src/goals.rs", "≤"),
     (PERFORMANCE, "200 clients wait", "benches/compare/src/chapters/handover.rs", "[2, 25, 200, 1_000, 5_000, 10_000]"),
@@ -195,6 +231,13 @@ const MIGRATING: &str = "docs/migrating.md";
 const MIGRATING_ZH: &str = "docs/zh/migrating.md";
 const NODE: &str = "clients/node/README.md";
 const PYTHON: &str = "clients/python/README.md";
+const RUST: &str = "clients/rust/README.md";
+const GO: &str = "clients/go/README.md";
+const JAVA: &str = "clients/java/README.md";
+const NODE_PACKAGE: &str = "clients/node/package.json";
+const RUST_REQUEST: &str = "clients/rust/src/lock/request.rs";
+const POM: &str = "clients/java/pom.xml";
+const JAVA_LOWEST: &str = "scripts/test-client-programs";
 const OPERATIONS: &str = "docs/operations.md";
 const README: &str = "README.md";
 const README_ZH: &str = "README.zh-CN.md";
