@@ -28,7 +28,8 @@ impl Engine {
     ) -> Result<bool, LockError> {
         let end = now.ms.plus(extension.lease).ok_or(LockError::LeaseTooLong)?;
         let mut transition = Transition::command(self, keyspace, now, locks);
-        transition.adopt(locks, claim, |_| true);
+        // Without a fence the token means the hold that it knows. If a lost grant has replaced that hold, the hold is restored and extended.
+        transition.adopt(locks, claim, |held| claim.fence.is_some() || !held.iter().any(|held| held.replaces));
         let extended = match transition.are_claimed(locks, claim) {
             Ok(true) => transition.extend_all(locks, claim, extension, end),
             not_claimed => not_claimed,

@@ -1,8 +1,8 @@
 //! What comes back when a grant is taken back that no client heard of.
 
 use super::world::*;
-use crate::core::lock::{Acquired, EndReason, Hold, Mode, WaitResult, WaiterId};
-use crate::core::time::UnixMs;
+use crate::core::lock::{Acquired, Claim, EndReason, Extension, Hold, Mode, WaitResult, WaiterId};
+use crate::core::time::{Millis, UnixMs};
 
 /// The hold of `name` on `key`, and the mode of the lock.
 fn hold(world: &World, key: &str, name: &str) -> Option<(Mode, Hold)> {
@@ -31,7 +31,7 @@ fn what_a_token_held_of_many_keys_is_held_as_before() {
         world.wait("a", 3, &ask("eve"));
         world.engine.client_gone(world.now.ms, client(1));
         let shown = world.info("a").unwrap().holders[0].clone();
-        assert_eq!((shown.fence, shown.left), (before.as_ref().unwrap().1.fence, crate::core::time::Millis(9_000)));
+        assert_eq!((shown.fence, shown.left), (before.as_ref().unwrap().1.fence, Millis(9_000)));
         world.told();
         let _ = world.tick();
         assert_eq!((hold(&world, "a", "ann"), hold(&world, "b", "ann")), (before.clone(), None));
@@ -296,5 +296,39 @@ fn only_a_command_that_succeeds_keeps_a_grant_that_was_not_delivered() {
         assert_eq!(command(&mut world), keeps, "{number}");
         let _ = world.tick();
         assert_eq!(world.holders("a"), [if keeps { "ann" } else { "eve" }], "{number}");
+    }
+}
+
+#[test]
+fn without_a_fence_a_token_extends_the_hold_that_it_knows() {
+    // Of `a` and `b` the token knows only its earlier hold of `a`.
+    for (keys, extended) in [(&["a"][..], true), (&["a", "b"], false)] {
+        let (mut world, before) = partly_held(false);
+        let next = world.wait("b", 2, &ask("eve"));
+        world.told();
+        world.engine.client_gone(world.now.ms, client(1));
+        assert_eq!(world.extend_many(keys, "ann", 500), Ok(extended));
+        let _ = world.tick();
+        assert_eq!((hold(&world, "a", "ann"), world.granted()), (before, vec![next]), "{keys:?}");
+    }
+}
+
+#[test]
+fn a_token_keeps_a_lost_grant_that_it_names_or_if_it_knows_no_other_hold() {
+    for names_it in [true, false] {
+        let mut world = World::new();
+        world.take("a", &ask("ann").lease(if names_it { 9_000 } else { 100 }));
+        world.take("b", &ask("bob"));
+        world.wait_many(&["a", "b"], 1, &ask("ann"));
+        assert!(world.release("b", "bob"));
+        world.pass(100);
+        let granted = hold(&world, "a", "ann").unwrap().1.fence;
+        world.engine.client_gone(world.now.ms, client(1));
+        let (token, extension) = (token("ann"), Extension { lease: Millis(9_000), only_later: false });
+        let claim = Claim { token: &token, fence: Some(granted).filter(|_| names_it) };
+        assert_eq!(world.engine.extend(world.now, &[at("a")], claim, extension, &mut world.keys), Ok(true));
+        let _ = world.tick();
+        assert_eq!(hold(&world, "a", "ann").unwrap().1.fence, granted);
+        assert!(world.lock("b").is_none(), "of that key no command has told the token");
     }
 }

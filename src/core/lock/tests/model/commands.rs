@@ -170,7 +170,16 @@ impl Model {
         only_later: bool,
         script: &mut VecDeque<WaiterId>,
     ) -> Result<bool, LockError> {
-        self.spare(keys, token, fence, |_| true);
+        // Without a fence the token means the hold that it knows, which comes back if a lost grant has replaced it.
+        let mut settled = self.clone();
+        settled.expire();
+        let comes_back = |held: &Held| {
+            settled.hold(held.key, token).is_some_and(|known| fence.is_none() && known.serial != held.serial)
+        };
+        if keys.iter().filter_map(|key| self.hold(*key, token)).any(comes_back) {
+            self.see("extensions of holds that come back");
+        }
+        self.spare(keys, token, fence, |held| !held.iter().any(|held| comes_back(held)));
         self.follow(script);
         self.check(script, |other| !other.is_wide() && keys.contains(&other.keys[0]));
         if keys.iter().any(|key| self.foreign.contains(key)) {
