@@ -127,7 +127,8 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> (bool, Wakeup) {
         }
         // Values that were loaded or found need no scan.
         register_loaded(state, &mut session);
-        (state.renamed.go_on(session.free_ctx(), &TYPES, is_unlinked, inbox::loaded) | more, watching, faulty)
+        state.locks.is_searching = state.renamed.go_on(session.free_ctx(), &TYPES, is_unlinked, inbox::loaded);
+        (state.locks.is_searching | more, watching, faulty)
     });
     session.leave();
     // It borrows the context.

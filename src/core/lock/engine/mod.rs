@@ -67,6 +67,8 @@ pub struct Engine {
     pub(super) stats: Stats,
     /// How much a command does for others. It changes in tests only.
     pub(super) bound: Bound,
+    /// Whether locks that have lost their keys are searched for. One of them may still exist, though its entry in the deadline index is closed.
+    pub is_searching: bool,
     /// The operator's settings. They may be others in each call.
     pub settings: Settings,
     /// Empty between visits, and kept only to reuse its memory.

@@ -183,6 +183,9 @@ impl<W: Keyspace> Transition<'_, W> {
             } else if self.engine.notes.has_revoked(entry) {
                 self.engine.end_later(entry);
             }
+        } else if self.engine.is_searching {
+            // If the lock is found under another key, its revoked holds are revoked there.
+            self.engine.backlog.put_off(self.course.now, Retry::Ending(entry));
         } else {
             self.engine.notes.forget(entry);
         }

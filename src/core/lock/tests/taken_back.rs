@@ -2,7 +2,7 @@
 
 use super::world::*;
 use crate::core::lock::{Acquired, Claim, EndReason, Extension, Hold, Mode, WaitResult, WaiterId};
-use crate::core::time::{Millis, UnixMs};
+use crate::core::time::{Millis, UnixMs, Wakeup};
 
 /// The hold of `name` on `key`, and the mode of the lock.
 fn hold(world: &World, key: &str, name: &str) -> Option<(Mode, Hold)> {
@@ -331,4 +331,38 @@ fn a_token_keeps_a_lost_grant_that_it_names_or_if_it_knows_no_other_hold() {
         assert_eq!(hold(&world, "a", "ann").unwrap().1.fence, granted);
         assert!(world.lock("b").is_none(), "of that key no command has told the token");
     }
+}
+
+#[test]
+fn a_lock_that_is_searched_for_loses_a_grant_that_is_taken_back_when_it_is_found() {
+    let (mut world, before) = partly_held(false);
+    world.engine.client_gone(world.now.ms, client(1));
+    let lock = world.delete("a").unwrap();
+    world.engine.is_searching = true;
+    let _ = world.tick();
+    world.keys.values.insert(at("c").to_buf(), Value::Lock(lock));
+    let Some(Value::Lock(lock)) = world.keys.values.get_mut(&at("c").to_buf()) else { panic!("it is there") };
+    world.engine.register(at("c"), lock);
+    world.engine.is_searching = false;
+    let _ = world.tick();
+    assert_eq!(hold(&world, "c", "ann"), before);
+    assert!(world.release("c", "ann"));
+    // The retry of the search finds nothing to do.
+    world.pass(100);
+    assert_eq!(world.tick(), Wakeup::Never);
+    world.assert_blank();
+}
+
+#[test]
+fn a_grant_that_is_taken_back_is_forgotten_when_its_lock_was_not_found() {
+    let (mut world, _) = partly_held(false);
+    world.engine.client_gone(world.now.ms, client(1));
+    world.delete("a").unwrap();
+    for is_searching in [true, true, false] {
+        world.engine.is_searching = is_searching;
+        let wakeup = world.tick();
+        assert_eq!(wakeup != Wakeup::Never, is_searching);
+        world.pass(100);
+    }
+    world.assert_blank();
 }
