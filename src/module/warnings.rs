@@ -10,10 +10,16 @@ use crate::server::{call, cluster, compat, server_facts};
 /// secret, so the module does not look for it.
 fn needed() -> impl Iterator<Item = (&'static CStr, &'static str)> {
     let (is_valkey, is_node) = (server_facts::is_valkey(), cluster::is_node());
+    let by_range = is_node && io_threads::search() != KeySearch::Asking;
     [
         (true, c"XADD", "a sale with a STREAM sells nothing, and its holds do not expire"),
         (true, c"XDEL", "an event that a fault of lockstock's own has left in a sale's stream stays there"),
-        (true, c"UNLINK", "replicas and the AOF may lack what a fault of lockstock's own cut short"),
+        (!by_range, c"UNLINK", "replicas and the AOF may lack what a fault of lockstock's own cut short"),
+        (
+            by_range,
+            c"UNLINK",
+            "a sale with a STREAM sells nothing, and a request for several keys is refused if one of them does not exist",
+        ),
         (true, c"PEXPIREAT", "replicas and the AOF may lack a time to live after a fault of lockstock's own"),
         (!is_node, c"PUBLISH", "subscribers of a replica hear nothing of requests with NOTIFY"),
         (is_node, c"CLUSTER", "a request with NOTIFY is not told that its slot has moved"),

@@ -19,7 +19,8 @@ use super::io_threads::{self, KeySearch};
 const WRITE: &CStr = c"LOCK.MRELEASE";
 const NO_TOKEN: &[u8] = b"";
 
-/// Write commands of the server's own, for where it does not find all keys of ours: one with keys, and one without. The second has no effect.
+/// Write commands of the server itself, for servers that find only the first key of ours: one with any number of keys, and one without keys,
+/// which has no effect.
 const BY_RANGE: &CStr = c"UNLINK";
 const KEYLESS: (&CStr, [&[u8]; 2]) = (c"SWAPDB", [b"0", b"0"]);
 
@@ -49,19 +50,18 @@ pub fn refuses_all(ctx: &mut Ctx<'_>) -> bool {
 
 /// Whether the server would carry out a write to `keys`; if not, the kind of the error.
 pub(super) fn check(ctx: &mut Ctx<'_>, keys: &[&[u8]]) -> Result<(), ErrorKind> {
-    if io_threads::search() != KeySearch::Asking {
-        let refused = call::call(ctx, BY_RANGE, How::Dry, keys).is_some_and(|reply| reply.is_error());
-        return if refused { Err(Error::last_os_error().kind()) } else { Ok(()) };
-    }
     let mut count = itoa::Buffer::new();
-    let mut words: SmallVec<[&[u8]; 4]> = SmallVec::from_slice(&[NO_TOKEN, count.format(keys.len()).as_bytes()]);
-    words.extend_from_slice(keys);
+    let mut ours: SmallVec<[&[u8]; 4]> = SmallVec::from_slice(&[NO_TOKEN, count.format(keys.len()).as_bytes()]);
+    ours.extend_from_slice(keys);
+    // A server that may not ask a command for its keys finds the first key of ours.
+    let by_range = keys.len() > 1 && io_threads::search() != KeySearch::Asking;
+    let (command, words) = if by_range { (BY_RANGE, keys) } else { (WRITE, &ours[..]) };
     let would_run = if is_dry() {
         // Null on most servers and an empty reply on Valkey 9.1, unless it is an error.
-        !call::call(ctx, WRITE, How::Dry, &words).is_some_and(|reply| reply.is_error())
+        !call::call(ctx, command, How::Dry, words).is_some_and(|reply| reply.is_error())
     } else {
         // An error of the command itself; null if the server refused the call.
-        faults::spare(|| call::call(ctx, WRITE, How::Quietly, &words)).is_some()
+        faults::spare(|| call::call(ctx, command, How::Quietly, words)).is_some()
     };
     if would_run { Ok(()) } else { Err(Error::last_os_error().kind()) }
 }

@@ -47,6 +47,20 @@ fn a_cluster_without_exists_hands_over_and_sells_as_ever() {
     assert_eq!(warnings(node, "EXISTS"), [""; 0], "nothing is lacking");
 }
 
+/// Some servers find only the first key of a command of the module. They are asked about several keys by another command.
+#[test]
+fn a_cluster_without_unlink_hands_over_and_lets_holds_end_as_ever() {
+    let (cluster, owner) = node_without(&["UNLINK"]);
+    let node = cluster.node(owner);
+    let (mut line, mut holder) = (Line::at(node), node.client());
+    let mut waiter = line.join_behind(&mut holder, 100);
+    waiter.read().is(("waiter", INT, 60_000));
+    waiter.expect("STOCK.CREATE {lock}sale 5", OK);
+    waiter.expect("STOCK.DECR_ONCE {lock}sale ann HOLD 1", ("OK", 1, 4, INT, ""));
+    line.until("stock_lapses", 1);
+    assert_eq!(warnings(node, "UNLINK").len(), 1);
+}
+
 #[test]
 fn a_server_without_xadd_says_so_and_sells_nothing_from_a_sale_with_a_stream() {
     let server = Server::builder().config("rename-command XADD \"\"").start();
