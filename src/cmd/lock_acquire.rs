@@ -50,8 +50,6 @@ impl Command for LockAcquire {
         ],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let now = clock::now();
         let (key, parsed) = parse(args, now.ms)?;

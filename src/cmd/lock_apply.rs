@@ -43,8 +43,6 @@ impl Command for LockApply {
         ],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let is_record = origin::is_record(ctx);
         if !is_record && !config::ACCEPT_EFFECTS.is_yes() {

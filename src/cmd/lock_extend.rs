@@ -32,8 +32,6 @@ impl Command for LockExtend {
         args: &[Param::key(), Param::string(c"token"), LEASE, FENCE],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let now = clock::now();
         let (key, (token, word), extension, fence) = parse(args, now.ms)?;

@@ -27,8 +27,6 @@ impl Command for LockFault {
         args: &[Param::string(c"doing"), Param::integer(c"point").optional(), Param::integer(c"times").optional()],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let fault = parse(args)?;
         if fault.doing == b"an invariant" {

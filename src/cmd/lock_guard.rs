@@ -43,8 +43,6 @@ impl Command for LockGuard {
         ],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let (key, token, fence, command) = parse(args)?;
         if !lock_session::guards(ctx, key, clock::now(), Claim { token: &token, fence })? {

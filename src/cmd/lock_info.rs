@@ -27,8 +27,6 @@ impl Command for LockInfo {
         args: &[Param::key()],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let key = args.only()?;
         match lock_session::look(ctx, key, clock::now())? {

@@ -36,8 +36,6 @@ impl Command for LockMacquire {
         args: &[Param::integer(c"numkeys"), Param::key().multiple(), TOKEN, LEASE, WAIT, SESSION],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let now = clock::now();
         let (keys, parsed) = parse(args, now.ms)?;

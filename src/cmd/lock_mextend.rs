@@ -32,8 +32,6 @@ impl Command for LockMextend {
         args: &[Param::string(c"token"), Param::integer(c"numkeys"), Param::key().multiple(), LEASE, FENCE],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let now = clock::now();
         let ((token, word), keys, extension, fence) = parse(args, now.ms)?;

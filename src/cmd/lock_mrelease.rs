@@ -33,8 +33,6 @@ impl Command for LockMrelease {
         args: &[Param::string(c"token"), Param::integer(c"numkeys"), Param::key().multiple(), FENCE],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let ((token, word), keys, fence) = parse(args)?;
         if let Some(released) = lock_release::applied(ctx, &keys, &token)? {

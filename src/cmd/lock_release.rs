@@ -35,8 +35,6 @@ impl Command for LockRelease {
         args: &[Param::key(), Param::string(c"token"), FENCE],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let (key, (token, word), fence) = parse(args)?;
         if let Some(ended) = applied(ctx, &[key], &token)? {

@@ -34,8 +34,6 @@ impl Command for StockAdjust {
         args: &[Param::key(), Param::integer(c"delta"), Param::string(c"id").after(c"ID").optional().since(c"0.2.0")],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let (key, delta, id) = parse(args)?;
         let said = Change::Adjust { delta, id: IdText::from(id) };

@@ -37,8 +37,6 @@ impl Command for StockAlter {
         ],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let (key, alteration) = parse(args)?;
         let now = clock::now().ms;

@@ -32,8 +32,6 @@ impl Command for StockApply {
         args: &[Param::key(), Param::string(c"effect"), Param::string(c"word").multiple()],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         if !origin::is_record(ctx) && !config::ACCEPT_EFFECTS.is_yes() {
             return Err(Error::Effects);

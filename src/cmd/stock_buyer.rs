@@ -24,8 +24,6 @@ impl Command for StockBuyer {
         args: &[Param::key(), Param::string(c"buyer")],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let (key, buyer) = args.key_and_ident("buyer")?;
         let now = clock::now().ms;

@@ -32,8 +32,6 @@ impl Command for StockCancel {
         args: &[Param::key(), Param::string(c"id"), KEEP],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let (key, id, keep) = keep::parse(args)?;
         let id_text = IdText::from(id);

@@ -34,8 +34,6 @@ impl Command for StockConfirm {
         args: &[Param::key(), Param::string(c"id"), KEEP],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let (key, id, keep) = keep::parse(args)?;
         let said = Change::Confirm { id: IdText::from(id), units: keep };

@@ -45,8 +45,6 @@ impl Command for StockCreate {
         ],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let (key, terms) = parse(args)?;
         sale_calls::create(ctx, key, Sale::new(terms))?;

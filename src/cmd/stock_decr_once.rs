@@ -52,8 +52,6 @@ impl Command for StockDecrOnce {
         ],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let now = clock::now().ms;
         let (key, take, waitlist) = parse(args, now)?;

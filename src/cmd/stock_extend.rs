@@ -28,8 +28,6 @@ impl Command for StockExtend {
         args: &[Param::key(), Param::string(c"id"), Param::integer(c"milliseconds").after(c"PX")],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let now = clock::now().ms;
         let (key, id, deadline) = parse(args, now)?;

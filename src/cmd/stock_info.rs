@@ -29,8 +29,6 @@ impl Command for StockInfo {
         args: &[Param::key()],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let key = args.only()?;
         let now = clock::now().ms;

@@ -28,8 +28,6 @@ impl Command for StockMcancel {
         args: &[Param::string(c"id"), Param::integer(c"numkeys"), Param::key().multiple()],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         cart::decide_held(ctx, args, |_, _| Rule::Each, |now, budget, id, sale| Ok(sale.cancel(now, budget, id, None)))
     }

@@ -28,8 +28,6 @@ impl Command for StockMconfirm {
         args: &[Param::string(c"id"), Param::integer(c"numkeys"), Param::key().multiple()],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         cart::decide_held(ctx, args, Rule::AllOrNone, |now, budget, id, sale| sale.confirm(now, budget, id, None))
     }

@@ -44,8 +44,6 @@ impl Command for StockMdecrOnce {
         ],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let now = clock::now().ms;
         let sales = parse(args, now)?;

@@ -26,8 +26,6 @@ impl Command for StockOrder {
         args: &[Param::key(), Param::string(c"id")],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let (key, id) = args.key_and_ident("id")?;
         let now = clock::now().ms;

@@ -43,8 +43,6 @@ impl Command for StockOrders {
         ],
     };
 
-    type Error = Error;
-
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let Words { key, cursor, count, state } = parse(args)?;
         let now = clock::now().ms;

@@ -14,11 +14,8 @@ pub trait Command {
     /// Its description for the server.
     const SPEC: Spec;
 
-    /// The error that is sent as the reply.
-    type Error: fmt::Display;
-
     /// Carries out one call by a client, a script, the primary or the AOF; `args` are the arguments after the command's name.
-    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Self::Error>;
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), impl fmt::Display>;
 }
 
 /// The description of a command for the server.

@@ -22,9 +22,9 @@ pub(super) unsafe extern "C" fn command<C: Command>(
     // SAFETY: the server calls commands with its lock; context and arguments live until this function returns.
     let (mut ctx, args) = unsafe { (Ctx::new(raw), Args::new(words, count)) };
     let before = blocked_clients::taken_over();
-    match guard("a command", || C::run(&mut ctx, args)) {
+    match guard("a command", || C::run(&mut ctx, args).map_err(|error| error.to_string())) {
         Some(Ok(())) => {}
-        Some(Err(error)) => ctx.reply_error(&error.to_string()),
+        Some(Err(error)) => ctx.reply_error(&error),
         None => {
             make_good(&mut ctx);
             // A client that was blocked before the panic gets its answer elsewhere.
