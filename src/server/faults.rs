@@ -19,7 +19,7 @@ pub fn reply_point() {
 #[inline]
 pub fn spare<R>(f: impl FnOnce() -> R) -> R {
     #[cfg(debug_assertions)]
-    let _spared = injected::Spared::begin();
+    let _spared = super::cell::Marked::set(&injected::SPARED, true);
     f()
 }
 
@@ -58,7 +58,7 @@ mod injected {
         /// Whether it has begun to reply.
         static REPLYING: Cell<bool> = const { Cell::new(false) };
         /// Whether no entry is struck now.
-        static SPARED: Cell<bool> = const { Cell::new(false) };
+        pub static SPARED: Cell<bool> = const { Cell::new(false) };
     }
 
     /// Arms `fault`, replacing the one before: the next entries with its name panic at its point.
@@ -105,22 +105,6 @@ mod injected {
                 STRIKES_AT.set(None);
                 MOST.fetch_max(PASSED.get(), Ordering::Relaxed);
             }
-        }
-    }
-
-    /// A time in which no entry is struck.
-    pub struct Spared;
-
-    impl Spared {
-        pub fn begin() -> Self {
-            SPARED.set(true);
-            Self
-        }
-    }
-
-    impl Drop for Spared {
-        fn drop(&mut self) {
-            SPARED.set(false);
         }
     }
 
