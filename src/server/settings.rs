@@ -60,17 +60,8 @@ pub fn register(ctx: &Ctx<'_>, setting: &'static Setting) -> bool {
     // stays valid.
     let registered = unsafe {
         if setting.is_switch {
-            let value = c_int::from(setting.is_yes());
-            raw::RedisModule_RegisterBoolConfig.unwrap_unchecked()(
-                ctx,
-                name,
-                value,
-                0,
-                Some(get::<c_int>),
-                Some(set::<c_int>),
-                None,
-                data,
-            )
+            let (value, get, set) = (c_int::from(setting.is_yes()), Some(get::<c_int> as _), Some(set::<c_int> as _));
+            raw::RedisModule_RegisterBoolConfig.unwrap_unchecked()(ctx, name, value, 0, get, set, None, data)
         } else {
             let (get, set) = (Some(get::<c_longlong> as _), Some(set::<c_longlong> as _));
             raw::RedisModule_RegisterNumericConfig.unwrap_unchecked()(
