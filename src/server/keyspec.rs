@@ -39,8 +39,8 @@ pub enum KeyUse {
 const OPTIONS: c_int = 3;
 
 impl Keys {
-    /// Whether the only key is the first argument. Otherwise servers ask for the keys of each call: cluster routing uses specifications only
-    /// since Redis 8.2; older versions, and Valkey, ask the command if a range is not enough.
+    /// Whether the only key is the first argument. Otherwise servers that may do so ask the command for the keys of each call: cluster routing
+    /// uses specifications only since Redis 8.2; older versions, and Valkey, can use no more than one range.
     pub(super) fn is_first_only(self) -> bool {
         matches!(self, Self::First(_))
     }
@@ -75,6 +75,27 @@ impl Keys {
             }
         }
     }
+
+    /// At most two specifications for the server, and the empty entry that ends the list; `by_asking`: the server may also ask the command.
+    pub(super) fn describe(self, by_asking: bool) -> [RawKeySpec; 3] {
+        match self {
+            Self::First(key_use) => [key_at(1, key_use), no_keys(), no_keys()],
+            Self::FirstAndBehind(key_use, word) => [key_at(1, key_use), key_behind(word), no_keys()],
+            // If one specification is incomplete, a server that may not ask finds no key at all.
+            Self::FirstAndDelegated(key_use, _) => {
+                [key_at(1, key_use), if by_asking { keys_of_another_command() } else { no_keys() }, no_keys()]
+            }
+            Self::Counted(position, each, key_use) => {
+                let counted = counted_keys(position, each, key_use, by_asking);
+                if by_asking {
+                    [counted, no_keys(), no_keys()]
+                } else {
+                    // Of a call by a script or a module, these servers find only keys at fixed positions.
+                    [key_at(position.saturating_add(1), key_use), counted, no_keys()]
+                }
+            }
+        }
+    }
 }
 
 impl KeyUse {
@@ -96,42 +117,19 @@ impl KeyUse {
     }
 }
 
-impl Keys {
-    /// The specifications for the server: the first key or all counted keys; the key after a word, or those of another command, which only
-    /// that can find; and the empty entry that ends the list.
-    pub(super) fn describe(self, by_asking: bool) -> [RawKeySpec; 3] {
-        match self {
-            Self::First(key_use) => [key_at(1, key_use), no_keys(), no_keys()],
-            Self::FirstAndBehind(key_use, word) => [key_at(1, key_use), key_behind(word), no_keys()],
-            // A server that may not ask takes an incomplete list of keys for none.
-            Self::FirstAndDelegated(key_use, _) => {
-                [key_at(1, key_use), if by_asking { keys_of_another_command() } else { no_keys() }, no_keys()]
-            }
-            Self::Counted(position, each, key_use) => {
-                let counted = counted_keys(position, each, key_use, by_asking);
-                if by_asking {
-                    [counted, no_keys(), no_keys()]
-                } else {
-                    // Of a call by a script or a module, these servers find only keys at fixed positions.
-                    [key_at(position.saturating_add(1), key_use), counted, no_keys()]
-                }
-            }
-        }
-    }
-}
-
+/// One key, at this position.
 fn key_at(position: c_int, key_use: KeyUse) -> RawKeySpec {
     RawKeySpec {
         flags: key_use.flags().into(),
         begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
         bs: begin_at(position),
-        ..one_key()
+        find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE,
+        ..no_keys()
     }
 }
 
 fn key_behind(word: &'static CStr) -> RawKeySpec {
     RawKeySpec {
-        flags: KeyUse::Insert.flags().into(),
         begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_KEYWORD,
         bs: raw::RedisModuleCommandKeySpec__bindgen_ty_1 {
             keyword: raw::RedisModuleCommandKeySpec__bindgen_ty_1__bindgen_ty_2 {
@@ -139,7 +137,7 @@ fn key_behind(word: &'static CStr) -> RawKeySpec {
                 startfrom: OPTIONS,
             },
         },
-        ..one_key()
+        ..key_at(0, KeyUse::Insert)
     }
 }
 
@@ -148,8 +146,6 @@ fn counted_keys(position: c_int, each: usize, key_use: KeyUse, by_asking: bool) 
     let by_asking = if each > 1 && by_asking { raw::REDISMODULE_CMD_KEY_VARIABLE_FLAGS } else { 0 };
     RawKeySpec {
         flags: (key_use.flags() | by_asking).into(),
-        begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
-        bs: begin_at(position),
         find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM,
         fk: raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
             keynum: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_2 {
@@ -158,18 +154,7 @@ fn counted_keys(position: c_int, each: usize, key_use: KeyUse, by_asking: bool) 
                 keystep: c_int::try_from(each).unwrap_or(1),
             },
         },
-        ..no_keys()
-    }
-}
-
-/// A specification of one key without its position.
-fn one_key() -> RawKeySpec {
-    RawKeySpec {
-        find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE,
-        fk: raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
-            range: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: 0, keystep: 1, limit: 0 },
-        },
-        ..no_keys()
+        ..key_at(position, key_use)
     }
 }
 
