@@ -116,18 +116,17 @@ impl<'a> LockSession<'a> {
 
     /// The unsent effects and events of `at`. The key need not be open.
     #[inline]
-    fn at(&mut self, at: KeyRef<'_>) -> (&Ctx<'a>, &mut AtWork<'a>) {
+    fn at(&mut self, at: KeyRef<'_>) -> &mut AtWork<'a> {
         if !self.at_work.as_ref().is_some_and(|work| work.is_of(at)) {
-            self.go_to(at);
+            self.go_to(at.db);
         }
-        let work = self.at_work.get_or_insert_with(|| AtWork::new(at.db, Name::make(at.key)));
-        (self.key.quiet(), work)
+        self.at_work.get_or_insert_with(|| AtWork::new(at.db, Name::make(at.key)))
     }
 
-    /// Finishes the key in use, because `at` is another one.
-    fn go_to(&mut self, at: KeyRef<'_>) {
+    /// Finishes the key in use, and selects the database of another one.
+    fn go_to(&mut self, db: i32) {
         self.shut();
-        self.select(at.db);
+        self.select(db);
     }
 
     /// Opens the key `at`, if it is not open.

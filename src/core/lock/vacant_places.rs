@@ -113,7 +113,12 @@ impl VacantPlaces {
 
     /// Ends the places of `token` for `at`, alone or with other keys.
     pub(super) fn end(&mut self, token: &Ident, at: KeyRef<'_>) {
-        for id in self.of(token, at) {
+        if self.is_empty() {
+            return;
+        }
+        let at = Arc::new(at.to_buf());
+        let (first, last) = ((token.clone(), at.clone(), FIRST), (token.clone(), at, LAST));
+        for id in self.by_key.range(first..=last).map(|(_, _, id)| *id).collect::<SmallVec<[_; 1]>>() {
             self.remove(id);
         }
     }
@@ -140,15 +145,6 @@ impl VacantPlaces {
 
     fn hash(&self, asked: Asked<'_>) -> u64 {
         self.hasher.hash_one((asked.token, asked.keys))
-    }
-
-    fn of(&self, token: &Ident, at: KeyRef<'_>) -> SmallVec<[PlaceId; 1]> {
-        if self.is_empty() {
-            return SmallVec::new();
-        }
-        let at = Arc::new(at.to_buf());
-        let (first, last) = ((token.clone(), at.clone(), FIRST), (token.clone(), at, LAST));
-        self.by_key.range(first..=last).map(|(_, _, id)| *id).collect()
     }
 
     fn remove(&mut self, id: PlaceId) {

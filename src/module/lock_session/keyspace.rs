@@ -43,21 +43,21 @@ impl Keyspace for LockSession<'_> {
 
     fn held(&mut self, at: KeyRef<'_>, mode: Mode, hold: Hold) {
         faults::point();
-        if self.at(at).1.change.held.is_some() {
+        if self.at(at).change.held.is_some() {
             self.send();
         }
-        let (_, AtWork { change, events, .. }) = self.at(at);
+        let AtWork { change, events, .. } = self.at(at);
         change.held = Some((mode, hold));
         events.push(c"lock.held");
     }
 
     fn ended(&mut self, at: KeyRef<'_>, token: Ident, why: EndReason) {
         faults::point();
-        let change = &self.at(at).1.change;
+        let change = &self.at(at).change;
         if change.ended.is_some() || change.held.is_some() {
             self.send();
         }
-        let (_, AtWork { change, events, .. }) = self.at(at);
+        let AtWork { change, events, .. } = self.at(at);
         events.push(lock_effect::event_of(why));
         change.ended = Some((token, why));
     }
@@ -70,8 +70,7 @@ impl Keyspace for LockSession<'_> {
     fn block_client(&mut self, limit: Millis) -> bool {
         if self.block_on.is_some() && self.selected != Some(self.db) {
             // A circle of waiting tokens may lead through other databases, and the server blocks a client in the one that is selected.
-            self.shut();
-            self.select(self.db);
+            self.go_to(self.db);
         }
         self.block_on.is_some_and(|lock| BLOCKED.block(self.ctx(), lock, limit))
     }
@@ -95,8 +94,7 @@ impl Keyspace for LockSession<'_> {
         if !cluster::is_node() {
             return true;
         }
-        self.shut();
-        self.select(at.db);
+        self.go_to(at.db);
         let name = Name::make(at.key);
         let serves = cluster::serves(self.free_ctx(), &name);
         self.down = serves == Serves::Nothing;

@@ -53,10 +53,7 @@ impl Engine {
             Err(NotTaken::Failed(error)) => Err(error),
             Err(NotTaken::Obstacle(at)) => Ok(transition.wait(locks, Some(at), request, false)),
             Err(NotTaken::Lost(at, state)) => {
-                let answer = match state.error() {
-                    Some(error) => Err(error),
-                    None => Ok(transition.wait(locks, Some(at), request, false)),
-                };
+                let answer = state.error().map_or_else(|| Ok(transition.wait(locks, Some(at), request, false)), Err);
                 // The lock may be free again already.
                 transition.engine.look_later_at(at);
                 answer
@@ -94,11 +91,9 @@ impl<W: Keyspace> Transition<'_, W> {
         states: &[KeyState],
         request: &Request,
     ) -> Result<Grant, NotTaken<'k>> {
-        if states.contains(&KeyState::Foreign) {
-            return Err(NotTaken::Failed(LockError::WrongType));
-        }
-        if states.contains(&KeyState::OtherMode) {
-            return Err(NotTaken::Failed(LockError::OtherMode));
+        let unfit = [KeyState::Foreign, KeyState::OtherMode].into_iter().find(|state| states.contains(state));
+        if let Some(error) = unfit.and_then(KeyState::error) {
+            return Err(NotTaken::Failed(error));
         }
         let (asked, engine) = (request.for_keys(locks), &*self.engine);
         let ticket = engine.ticket_of(self.course.now.ms, asked, &request.wait);
