@@ -44,7 +44,7 @@ impl Command for StockOrders {
     };
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
-        let Words { key, cursor, count, state } = parse(args)?;
+        let (key, cursor, count, state) = parse(args)?;
         let now = clock::now().ms;
         sale_calls::read(ctx, key, |ctx, sale| {
             let page = sale.map(|sale| sale.page(now, cursor, count, state));
@@ -69,14 +69,8 @@ impl Command for StockOrders {
 /// The default number of rows per page.
 const COUNT: u64 = 10;
 
-pub(crate) struct Words<'a> {
-    pub(crate) key: Arg<'a>,
-    pub(crate) cursor: u64,
-    pub(crate) count: usize,
-    pub(crate) state: Option<State>,
-}
-
-pub(crate) fn parse(mut args: Args<'_>) -> Result<Words<'_>, Error> {
+/// The sale, the cursor, the number of rows, and the state that they are in.
+pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, u64, usize, Option<State>), Error> {
     let (key, cursor) = (args.next()?, args.unsigned("cursor", Range::new(0..=i64::MAX))?);
     let (mut count, mut state) = (None, None);
     while let Some(word) = args.keyword() {
@@ -91,5 +85,5 @@ pub(crate) fn parse(mut args: Args<'_>) -> Result<Words<'_>, Error> {
         }
     }
     let count = usize::try_from(count.unwrap_or(COUNT)).unwrap_or(usize::MAX);
-    Ok(Words { key, cursor, count, state })
+    Ok((key, cursor, count, state))
 }

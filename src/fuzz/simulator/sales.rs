@@ -95,10 +95,10 @@ impl Simulator {
                 }));
             }
             b"ORDERS" => {
-                let words = stock_orders::parse(args)?;
-                if let Some(sale) = self.sale(words.key.bytes())? {
-                    let page = sale.page(now, words.cursor, words.count, words.state);
-                    assert!(page.rows.len() <= words.count);
+                let (key, cursor, count, state) = stock_orders::parse(args)?;
+                if let Some(sale) = self.sale(key.bytes())? {
+                    let page = sale.page(now, cursor, count, state);
+                    assert!(page.rows.len() <= count);
                 }
             }
             b"BUYER" => {
