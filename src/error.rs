@@ -7,7 +7,7 @@ use std::fmt;
 use derive_more::{Display, From};
 
 use crate::core::key::KeyBuf;
-use crate::core::limits::{LONGEST_SPAN, MAX_UNITS};
+use crate::core::limits::{LONGEST_SPAN, MAX_ID, MAX_UNITS};
 use crate::core::lock::LockError;
 use crate::core::sale::{AdjustError, EmptyWindow, KeepError, TakeError};
 use crate::server::args::{ArgError, Range};
@@ -169,8 +169,8 @@ fn argument(error: &ArgError) -> impl fmt::Display {
         ArgError::Integer { name, range: Range { min, max } } => {
             write!(f, "ERR {name} must be an integer from {min} to {max}")
         }
-        ArgError::Length { name, max } => write!(f, "ERR {name} must be a string of 1 to {max} bytes"),
-        ArgError::YesOrNo { name } => write!(f, "ERR {name} must be yes or no"),
+        ArgError::Length(name) => write!(f, "ERR {name} must be a string of 1 to {MAX_ID} bytes"),
+        ArgError::YesOrNo(name) => write!(f, "ERR {name} must be yes or no"),
     })
 }
 

@@ -7,7 +7,7 @@ use super::api::{self, RawString};
 use crate::core::decimal;
 use crate::core::id::{Ident, is_id};
 use crate::core::inline::Inline;
-use crate::core::limits::{LONGEST_SPAN, MAX_ID};
+use crate::core::limits::LONGEST_SPAN;
 use crate::core::time::{Millis, UnixMs};
 
 /// One argument: a string of the server, valid for the length of the call.
@@ -71,18 +71,10 @@ pub enum ArgError {
         /// The allowed range.
         range: Range,
     },
-    /// A string that is empty or too long.
-    Length {
-        /// The name of the argument in the documentation.
-        name: &'static str,
-        /// The maximum length in bytes.
-        max: usize,
-    },
-    /// Neither yes nor no.
-    YesOrNo {
-        /// The name of the argument in the documentation.
-        name: &'static str,
-    },
+    /// A string that is empty or too long for an identifier; its name in the documentation.
+    Length(&'static str),
+    /// Neither yes nor no; its name in the documentation.
+    YesOrNo(&'static str),
 }
 
 /// The allowed range of an integer argument.
@@ -282,17 +274,13 @@ impl<'a> Args<'a> {
     /// The next argument as an identifier of 1 to 512 bytes, and as it is; `name` is its name in an error.
     pub fn ident_and_word(&mut self, name: &'static str) -> Result<Spelled<'a>, ArgError> {
         let word = self.next()?;
-        let ident = Ident::new(word.bytes()).ok_or(ArgError::Length { name, max: MAX_ID })?;
+        let ident = Ident::new(word.bytes()).ok_or(ArgError::Length(name))?;
         Ok((ident, word))
     }
 
     /// The next argument as the bytes of an identifier, checked but not copied.
     pub fn ident_bytes(&mut self, name: &'static str) -> Result<&'a [u8], ArgError> {
-        let bytes = self.next()?.bytes();
-        if !is_id(bytes) {
-            return Err(ArgError::Length { name, max: MAX_ID });
-        }
-        Ok(bytes)
+        Some(self.next()?.bytes()).filter(|bytes| is_id(bytes)).ok_or(ArgError::Length(name))
     }
 
     /// The next argument as an integer in `range`; `name` is its name in an error.
@@ -322,7 +310,7 @@ impl<'a> Args<'a> {
         match self.next()?.bytes() {
             word if word.eq_ignore_ascii_case(b"yes") => Ok(true),
             word if word.eq_ignore_ascii_case(b"no") => Ok(false),
-            _ => Err(ArgError::YesOrNo { name }),
+            _ => Err(ArgError::YesOrNo(name)),
         }
     }
 
