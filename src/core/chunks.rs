@@ -4,14 +4,8 @@
 pub const CHUNK: usize = 256;
 
 /// A list that grows and shrinks at its end.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Chunks<T>(Vec<Vec<T>>);
-
-impl<T> Default for Chunks<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
 
 impl<T> Chunks<T> {
     /// The number of items. They are numbered in 32 bits: more would not fit in any server.
