@@ -6,7 +6,7 @@
 //! reported once.
 
 use std::panic::Location;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Whether a violated invariant panics.
@@ -44,9 +44,9 @@ pub(crate) fn count(why: &'static str) {
     VIOLATIONS.fetch_add(1, Ordering::Relaxed);
     let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
     let place = Location::caller();
-    if places.iter().all(|known| known.place != place) {
-        places.push(Violated { place, why, is_reported: false });
-        HAS_NEWS.store(true, Ordering::Relaxed);
+    if places.iter().all(|(known, _)| *known != place) {
+        places.push((place, why));
+        NEW.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -57,28 +57,20 @@ pub(crate) fn violations() -> u64 {
 
 /// Passes each place that was not reported yet to `report`. Cheap if there is none.
 pub(crate) fn report_new(mut report: impl FnMut(&str)) {
-    if !HAS_NEWS.load(Ordering::Relaxed) {
+    if NEW.load(Ordering::Relaxed) == 0 {
         return;
     }
-    HAS_NEWS.store(false, Ordering::Relaxed);
-    let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-    for Violated { place, why, is_reported } in places.iter_mut().filter(|violated| !violated.is_reported) {
-        *is_reported = true;
+    let places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+    for (place, why) in places.iter().rev().take(NEW.swap(0, Ordering::Relaxed)).rev() {
         report(&format!("invariant violated: {why} ({place})"));
     }
 }
 
-/// A place whose invariant was violated.
-struct Violated {
-    place: &'static Location<'static>,
-    why: &'static str,
-    is_reported: bool,
-}
-
 static VIOLATIONS: AtomicU64 = AtomicU64::new(0);
-static PLACES: Mutex<Vec<Violated>> = Mutex::new(Vec::new());
-/// Whether a place is not reported yet.
-static HAS_NEWS: AtomicBool = AtomicBool::new(false);
+/// The places whose invariants were violated, each with the text of its invariant.
+static PLACES: Mutex<Vec<(&'static Location<'static>, &'static str)>> = Mutex::new(Vec::new());
+/// How many of them, the last ones, are not reported yet.
+static NEW: AtomicUsize = AtomicUsize::new(0);
 
 /// A value that is always present.
 pub(crate) trait Known<T> {
