@@ -21,29 +21,23 @@ const ACTIONS: c_int = (raw::REDISMODULE_CMD_KEY_ACCESS
 pub fn may_publish(ctx: &mut Ctx<'_>, channel: &[u8]) -> bool {
     let publishing = c_int::try_from(raw::REDISMODULE_CMD_CHANNEL_PUBLISH).unwrap_or_default();
     let reason = raw::RedisModuleACLLogEntryReason_REDISMODULE_ACL_LOG_CHANNEL;
-    may(ctx, channel, reason, |user, channel| {
-        // SAFETY: the user is one of the server's, and the string lives.
-        unsafe { api::acl_check_channel_permissions(user, channel, publishing) == api::OK }
-    })
+    // SAFETY: the user is one of the server's, and the string lives.
+    may(ctx, channel, reason, |user, channel| unsafe { api::acl_check_channel_permissions(user, channel, publishing) })
 }
 
 /// Whether the user of the running command may use `key` in the way that these flags of the server say; else like [`may_publish`].
 pub fn may_use(ctx: &mut Ctx<'_>, key: &[u8], flags: c_int) -> bool {
     let reason = raw::RedisModuleACLLogEntryReason_REDISMODULE_ACL_LOG_KEY;
-    // The server takes no other flags here.
-    let flags = flags & ACTIONS;
-    may(ctx, key, reason, |user, key| {
-        // SAFETY: the user is one of the server's, and the string lives.
-        unsafe { api::acl_check_key_permissions(user, key, flags) == api::OK }
-    })
+    // SAFETY: as above. The server takes no other flags than these.
+    may(ctx, key, reason, |user, key| unsafe { api::acl_check_key_permissions(user, key, flags & ACTIONS) })
 }
 
-/// Whether the user of the running command may do with `what` the action that `is_allowed` checks.
+/// Whether the server's function `check` allows `what` to the user of the running command; a refusal goes into the log.
 fn may(
     ctx: &mut Ctx<'_>,
     what: &[u8],
     reason: raw::RedisModuleACLLogEntryReason,
-    is_allowed: impl FnOnce(*mut raw::RedisModuleUser, *mut RawString) -> bool,
+    check: impl FnOnce(*mut raw::RedisModuleUser, *mut RawString) -> c_int,
 ) -> bool {
     if !write_check::is_for_a_user(ctx) {
         return true;
@@ -59,7 +53,7 @@ fn may(
             // Deleted while its last command runs.
             return false;
         }
-        let may = is_allowed(user, what.arg().raw());
+        let may = check(user, what.arg().raw()) == api::OK;
         if !may {
             api::acl_add_log_entry(ctx.raw(), user, what.arg().raw(), reason);
         }
