@@ -22,7 +22,7 @@ pub enum Delegated {
     Ran,
     /// The server refused it, and the server's reason was passed on.
     Refused,
-    /// The client may not run it, which the server has logged but not said well. Nothing was replied.
+    /// The client may not run it. The server has logged that, but its text says it badly. Nothing was replied.
     Forbidden,
     /// It may not run so: scripts may not run it either, or it is part of another delegated command. Nothing was replied.
     Unfit,
@@ -38,16 +38,16 @@ thread_local! {
     static IS_ASKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The client for which a request for locks is about to run, which may end with the client's connection; 0 if there is none.
+/// The client on whose behalf a delegated request for locks is about to run; 0 if there is none. The request may end with its connection.
 static CLIENT: AtomicU64 = AtomicU64::new(0);
 
-/// The commands that ask whose connection they came over, at once and once.
+/// The commands that ask for their client: once, before they do anything else.
 const ASKS_FOR_CLIENT: [&[u8]; 2] = [b"LOCK.ACQUIRE", b"LOCK.MACQUIRE"];
 
-/// A command whose keys no server tells a module. In a cluster, nothing would check that its keys are of this node.
+/// A command whose keys no server tells a module. So in a cluster nothing would check that this node serves them.
 const UNTOLD: &[u8] = b"MSETEX";
 
-/// The id of the client that sent the running command, or the command that this one is delegated by.
+/// The id of the client that sent the running command, or, if it is delegated, the command that named it.
 pub fn client_id(ctx: &Ctx<'_>) -> u64 {
     match CLIENT.swap(0, Ordering::Relaxed) {
         0 => ctx.client_id(),
@@ -91,22 +91,18 @@ fn run_as(ctx: &mut Ctx<'_>, name: &CStr, user: RunAs, words: &[Arg<'_>]) -> Opt
     CLIENT.store(0, Ordering::Relaxed);
     let reply = reply?;
     // The server says by errno that it has refused a call. A command that ran and failed does not change it.
-    if reply.is_error() && refused {
-        let reason = reply.text();
-        if reason.starts_with(NO_USER.as_bytes()) {
-            return None;
+    let outcome = if reply.is_error() && refused {
+        match &reply.text()[..] {
+            reason if reason.starts_with(NO_USER.as_bytes()) => return None,
+            reason if reason.starts_with(ACL_FAILED.as_bytes()) => return Some(Delegated::Forbidden),
+            reason if reason.ends_with(b" is not allowed on script mode") => return Some(Delegated::Unfit),
+            _ => Delegated::Refused,
         }
-        if reason.starts_with(ACL_FAILED.as_bytes()) {
-            return Some(Delegated::Forbidden);
-        }
-        if reason.ends_with(b" is not allowed on script mode") {
-            return Some(Delegated::Unfit);
-        }
-        reply.pass_on(ctx);
-        return Some(Delegated::Refused);
-    }
+    } else {
+        Delegated::Ran
+    };
     reply.pass_on(ctx);
-    Some(Delegated::Ran)
+    Some(outcome)
 }
 
 /// The keys of the command that the rest of `args` spells: their positions, counted from its name, and the server's flags for their use.
