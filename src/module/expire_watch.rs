@@ -14,31 +14,25 @@ const PAUSE: Millis = Millis(100);
 /// The most keys that one look opens. It takes a quarter of a millisecond if none of them is in the processor's cache.
 const MOST: usize = 100;
 
-/// The pause before the next look.
-#[derive(Default)]
-pub struct ExpireWatch(Pause);
-
 /// When to look next, after a look or after a request has begun to wait.
 pub fn next_look(now: UnixMs) -> Wakeup {
     now.plus(PAUSE).into()
 }
 
-impl ExpireWatch {
-    /// If it is time to look, opens the next keys that requests wait for. Returns when to look next.
-    pub fn look(&mut self, keyspace: &mut impl Keyspace, now: UnixMs, locks: &mut Engine) -> Wakeup {
-        if locks.waiters() == 0 {
-            return Wakeup::Never;
-        }
-        if let Some(next) = self.0.look(now) {
-            return Wakeup::At(next);
-        }
-        self.0 = Pause::begin(now, PAUSE);
-        for key in locks.next_waited_for(MOST) {
-            // The unlink callback of the data type reports a lock that expires here.
-            if let Found::Foreign = keyspace.find(key.as_key()) {
-                locks.vanished(key.as_key(), None);
-            }
-        }
-        next_look(now)
+/// If it is time to look, opens the next keys that requests wait for. Returns when to look next.
+pub fn look(pause: &mut Pause, keyspace: &mut impl Keyspace, now: UnixMs, locks: &mut Engine) -> Wakeup {
+    if locks.waiters() == 0 {
+        return Wakeup::Never;
     }
+    if let Some(next) = pause.look(now) {
+        return Wakeup::At(next);
+    }
+    *pause = Pause::begin(now, PAUSE);
+    for key in locks.next_waited_for(MOST) {
+        // The unlink callback of the data type reports a lock that expires here.
+        if let Found::Foreign = keyspace.find(key.as_key()) {
+            locks.vanished(key.as_key(), None);
+        }
+    }
+    next_look(now)
 }

@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 use crate::config;
 use crate::core::deadline_index::DeadlineIndex;
 use crate::core::lock::{ClientId, Engine};
+use crate::core::pause::Pause;
 use crate::core::retry::RefusedSales;
 use crate::core::time::Wakeup;
 use crate::module::destroyed;
-use crate::module::expire_watch::ExpireWatch;
 use crate::module::inbox::{self, Notification};
 use crate::module::rename_scan::RenameScan;
 use crate::module::slot_watch::SlotWatch;
@@ -32,8 +32,8 @@ pub struct State {
     pub expirations: u64,
     /// Locks and sales that were renamed and must be found.
     pub renamed: RenameScan,
-    /// When to look for locks that are waited for and whose own TTLs are over.
-    pub expiring: ExpireWatch,
+    /// The pause before the next look for locks that are waited for and whose own TTLs are over.
+    pub expiring: Pause,
     /// Where the slots of requests are that wait without blocking their clients.
     pub slots: SlotWatch,
     /// The notifications that are being processed. Empty between calls, and only kept to reuse its memory.

@@ -13,7 +13,7 @@ use crate::module::destroyed::{self, Destroyed};
 use crate::module::lock_session::LockSession;
 use crate::module::sale_type::SaleValue;
 use crate::module::state::{self, State};
-use crate::module::{expirations, inbox, repair, sale_type};
+use crate::module::{expirations, expire_watch, inbox, repair, sale_type};
 use crate::server::ctx::{Ctx, is_connected};
 use crate::server::datatype::DataType;
 use crate::server::key::{Content, Shown};
@@ -151,7 +151,7 @@ fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, may: May) -> Wakeup {
         }
         let State { locks, expiring, .. } = &mut *state;
         let next = if let Some(steps) = may.steps() {
-            let looking = expiring.look(&mut session, now.ms, locks);
+            let looking = expire_watch::look(expiring, &mut session, now.ms, locks);
             looking.min(locks.tick(now, steps, &mut session))
         } else if may == May::EndWaits {
             locks.end_waits(now, SLICE, &mut session)
