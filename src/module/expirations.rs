@@ -13,7 +13,7 @@ use crate::server::args::Name;
 use crate::server::call::RunAs;
 use crate::server::cluster::{self, Serves};
 use crate::server::ctx::{Ctx, Level};
-use crate::server::key::{Access, Content, Key};
+use crate::server::key::{Access, Key};
 
 /// When to retry after a stream refused the events, in milliseconds. No client is there to get the error.
 const STUCK: Millis = Millis(1_000);
@@ -118,7 +118,7 @@ fn put_off(ctx: &mut Ctx<'_>, name: &Name<'_>, error: &Error, now: UnixMs) -> Mi
         return MOVING;
     }
     let mut open = Key::open(ctx.reborrow(), name, Access::Write);
-    if let (Content::Value(sale), ctx) = open.content_and_ctx::<SaleValue>()
+    if let (Ok(Some(sale)), ctx) = open.content_and_ctx::<SaleValue>()
         && !mem::replace(&mut sale.stuck, true)
     {
         let holds = sale.next_expiration().is_some_and(|next| next.reached(now));

@@ -17,7 +17,7 @@ use crate::module::verbatim_release::VerbatimRelease;
 use crate::module::{notify_message, state};
 use crate::server::args::{Arg, Name};
 use crate::server::ctx::Ctx;
-use crate::server::key::{self, Access, Content, Key};
+use crate::server::key::{self, Access, Key};
 use crate::server::publish;
 use crate::server::replicate;
 use crate::server::timer;
@@ -185,10 +185,7 @@ impl<'a> LockSession<'a> {
 
     /// The sale at `at`, if one is there.
     pub fn sale(&mut self, at: KeyRef<'_>) -> Option<&mut SaleValue> {
-        match self.open(at).content() {
-            Content::Value(sale) => Some(sale),
-            Content::Nothing | Content::Foreign => None,
-        }
+        self.open(at).content().ok().flatten()
     }
 
     /// Lets `f` use the engine, arms the timer for the work that is left, and leaves.
@@ -291,11 +288,7 @@ fn read<R>(
 ) -> Result<R, Error> {
     let at = KeyRef { db: ctx.db(), key: key.bytes() };
     let mut open = Key::open(ctx.reborrow(), &Name::of(key), Access::Read);
-    let lock = match open.content::<Lock>() {
-        Content::Nothing => None,
-        Content::Value(lock) => Some(&*lock),
-        Content::Foreign => return Err(Error::WrongType),
-    };
+    let lock = open.content::<Lock>().map_err(|_| Error::WrongType)?.map(|lock| &*lock);
     state::enter(|state| f(&mut state.locks, at, lock)).ok_or(Error::Internal)
 }
 

@@ -13,7 +13,7 @@ use crate::server::args::Name;
 use crate::server::call::RunAs;
 use crate::server::cluster;
 use crate::server::ctx::{Ctx, Level};
-use crate::server::key::{self, Access, Content, Key};
+use crate::server::key::{self, Access, Key};
 use crate::server::stream::{self, Field};
 
 /// The context, and the one key that may be open. The key is closed while other modules may run, because they may do anything to it.
@@ -77,11 +77,7 @@ impl<'c> OpenSale<'c> {
 
     /// The sale; `None` if there is none.
     pub fn sale(&mut self, at: &SaleRef<'_>) -> Result<Option<&mut SaleValue>, Error> {
-        match self.key(at).content() {
-            Content::Nothing => Ok(None),
-            Content::Value(sale) => Ok(Some(sale)),
-            Content::Foreign => Err(Error::WrongType),
-        }
+        self.key(at).content().map_err(|_| Error::WrongType)
     }
 
     /// The sale, if no other code has changed it since its decision.

@@ -13,7 +13,7 @@ use crate::module::{lock_effect, sale_effect};
 use crate::server::args::Name;
 use crate::server::cell::ServerCell;
 use crate::server::ctx::{Ctx, Level};
-use crate::server::key::{self, Access, Content, Key};
+use crate::server::key::{self, Access, Key};
 use crate::server::replicate;
 use crate::server::stream::{self, EntryId};
 
@@ -91,17 +91,17 @@ pub fn repair_all(ctx: &mut Ctx<'_>) {
 fn send_whole(ctx: &mut Ctx<'_>, name: &Name<'_>) {
     let mut open = Key::open(ctx.reborrow(), name, Access::Write);
     match open.content_and_ctx::<Lock>() {
-        (Content::Nothing, ctx) => replicate::effect(ctx, c"UNLINK", name, &[]),
-        (Content::Value(lock), ctx) if lock.is_empty() => {
+        (Ok(None), ctx) => replicate::effect(ctx, c"UNLINK", name, &[]),
+        (Ok(Some(lock)), ctx) if lock.is_empty() => {
             replicate::effect(ctx, c"UNLINK", name, &[]);
             open.delete();
         }
-        (Content::Value(lock), ctx) => {
+        (Ok(Some(lock)), ctx) => {
             replicate::effect(ctx, c"UNLINK", name, &[]);
             lock_effect::send_whole(ctx, name, lock);
         }
-        (Content::Foreign, _) => {
-            let (Content::Value(sale), ctx) = open.content_and_ctx::<SaleValue>() else { return };
+        (Err(_), _) => {
+            let (Ok(Some(sale)), ctx) = open.content_and_ctx::<SaleValue>() else { return };
             replicate::effect(ctx, c"UNLINK", name, &[]);
             sale_effect::send_whole(ctx, name, sale);
         }

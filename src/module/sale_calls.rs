@@ -13,7 +13,7 @@ use crate::module::sale_type::SaleValue;
 use crate::server::args::{Arg, Name};
 use crate::server::call::RunAs;
 use crate::server::ctx::Ctx;
-use crate::server::key::{Access, Content, Key};
+use crate::server::key::{Access, Key};
 use crate::server::origin;
 
 /// How the answers of several sales depend on each other.
@@ -52,11 +52,8 @@ pub fn create(ctx: &mut Ctx<'_>, key: Arg<'_>, sale: Sale) -> Result<(), Error> 
 /// Reads the sale `key`; `None` if there is none.
 pub fn read<R>(ctx: &mut Ctx<'_>, key: Arg<'_>, f: impl FnOnce(&Ctx<'_>, Option<&Sale>) -> R) -> Result<R, Error> {
     let mut open = Key::open(ctx.reborrow(), &Name::of(key), Access::Read);
-    match open.content_and_ctx::<SaleValue>() {
-        (Content::Nothing, ctx) => Ok(f(ctx, None)),
-        (Content::Value(sale), ctx) => Ok(f(ctx, Some(sale))),
-        (Content::Foreign, _) => Err(Error::WrongType),
-    }
+    let (sale, ctx) = open.content_and_ctx::<SaleValue>();
+    Ok(f(ctx, sale.map_err(|_| Error::WrongType)?.map(|sale| &**sale)))
 }
 
 /// Runs a command on an order of each of the sales `keys`. Returns the status of the whole, and the answer of each. A missing sale has an

@@ -16,7 +16,7 @@ use crate::module::state::{self, State};
 use crate::module::{expirations, expire_watch, inbox, repair, sale_type};
 use crate::server::ctx::{Ctx, is_connected};
 use crate::server::datatype::DataType;
-use crate::server::key::{Content, Shown};
+use crate::server::key::Shown;
 use crate::server::{clock, cluster, import, panics, write_check};
 
 /// The longest time of one turn of the timer. After it the server serves its clients before the next turn.
@@ -180,28 +180,18 @@ const TYPES: [&CStr; 2] = [Lock::NAME, SaleValue::NAME];
 
 /// Whether the value of a key has lost its name; `None` if it is neither a lock nor a sale.
 fn is_unlinked(key: &mut Shown<'_>) -> Option<bool> {
-    match key.content::<Lock>() {
-        Content::Value(lock) => Some(lock.is_unlinked()),
-        Content::Foreign => match key.content::<SaleValue>() {
-            Content::Value(sale) => Some(sale.is_unlinked()),
-            Content::Nothing | Content::Foreign => None,
-        },
-        Content::Nothing => None,
-    }
+    let lock = key.content::<Lock>().ok().flatten().map(|lock| lock.is_unlinked());
+    lock.or_else(|| key.content::<SaleValue>().ok().flatten().map(|sale| sale.is_unlinked()))
 }
 
 /// Registers locks and sales that were loaded or found; returns whether there are more.
 fn register_loaded(state: &mut State, session: &mut LockSession<'_>) -> bool {
     for _ in 0..SLICE {
         let Some(key) = inbox::next_loaded() else { return false };
-        match session.find(key.as_key()) {
-            Found::Nothing => {}
-            Found::Lock(lock) => state.locks.reregister(key.as_key(), lock),
-            Found::Foreign => {
-                if let Some(sale) = session.sale(key.as_key()) {
-                    sale_type::schedule(&mut state.sales, key.as_key(), sale);
-                }
-            }
+        if let Found::Lock(lock) = session.find(key.as_key()) {
+            state.locks.reregister(key.as_key(), lock);
+        } else if let Some(sale) = session.sale(key.as_key()) {
+            sale_type::schedule(&mut state.sales, key.as_key(), sale);
         }
     }
     true

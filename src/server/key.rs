@@ -28,15 +28,11 @@ pub enum Access {
     Write,
 }
 
-/// The content of a key.
-pub enum Content<'k, T> {
-    /// Empty.
-    Nothing,
-    /// A value of our type.
-    Value(&'k mut T),
-    /// A value of another type.
-    Foreign,
-}
+/// The content of a key: a value of our type, or nothing.
+pub type Content<'k, T> = Result<Option<&'k mut T>, Foreign>;
+
+/// The key holds a value of another type.
+pub struct Foreign;
 
 /// A context, and its one key that may be open.
 pub struct Key<'a> {
@@ -130,7 +126,7 @@ impl<'a> Key<'a> {
             // SAFETY: the key is open. The borrow of `self` keeps it open, and prevents deleting or replacing its value through this guard.
             // Nothing else runs on the server meanwhile: a call that may run other code needs the context by `&mut`, and `self` owns it.
             Some(raw) => unsafe { content(raw) },
-            None => Content::Nothing,
+            None => Ok(None),
         };
         (content, &self.ctx)
     }
@@ -223,15 +219,12 @@ unsafe fn content<'k, T: DataType>(raw: NonNull<RawKey>) -> Content<'k, T> {
     unsafe {
         let kind = api::key_type(key);
         if kind == api::int(raw::REDISMODULE_KEYTYPE_EMPTY) {
-            return Content::Nothing;
+            return Ok(None);
         }
         if kind != api::int(raw::REDISMODULE_KEYTYPE_MODULE) || api::module_type_get_type(key) != T::handle().raw() {
-            return Content::Foreign;
+            return Err(Foreign);
         }
-        match api::module_type_get_value(key).cast::<T>().as_mut() {
-            Some(value) => Content::Value(value),
-            None => Content::Foreign,
-        }
+        api::module_type_get_value(key).cast::<T>().as_mut().map(Some).ok_or(Foreign)
     }
 }
 

@@ -11,15 +11,14 @@ use crate::module::{lock_effect, notify_message};
 use crate::server::args::Name;
 use crate::server::cluster::{self, Nodes, Serves};
 use crate::server::faults;
-use crate::server::key::Content;
 
 impl Keyspace for LockSession<'_> {
     fn find(&mut self, at: KeyRef<'_>) -> Found<'_> {
         faults::point();
         match self.open(at).content() {
-            Content::Nothing => Found::Nothing,
-            Content::Value(lock) => Found::Lock(lock),
-            Content::Foreign => Found::Foreign,
+            Ok(None) => Found::Nothing,
+            Ok(Some(lock)) => Found::Lock(lock),
+            Err(_) => Found::Foreign,
         }
     }
 
@@ -32,7 +31,7 @@ impl Keyspace for LockSession<'_> {
         faults::point();
         let key = self.open(at);
         // If the key holds any other value, a listener has put it there.
-        if let Content::Value(lock) = key.content::<Lock>()
+        if let Ok(Some(lock)) = key.content::<Lock>()
             && lock.is_empty()
         {
             // The engine knows of this deletion, so the callback of the type need not report it.
