@@ -85,14 +85,12 @@ fn expire(ctx: &mut Ctx<'_>, name: &Name<'_>, entry: DeadlineId, now: UnixMs, st
         changes.due_first = due;
         Ok((sale.deadline_id == Some(entry), steps))
     });
-    let Ok(Some((known, steps))) = asked else {
+    // The key may hold another sale, or none.
+    let (known, steps) = asked.ok().flatten().unwrap_or_default();
+    if !known {
         state::enter(|state| state.sales.remove(entry));
-        return Ok(0);
-    };
+    }
     if !known || steps == 0 {
-        if !known {
-            state::enter(|state| state.sales.remove(entry));
-        }
         transaction.reschedule();
         return Ok(0);
     }
