@@ -78,19 +78,10 @@ impl<'a> LockSession<'a> {
     /// A session without an open key.
     pub fn new(ctx: Ctx<'a>) -> Self {
         let db = ctx.db();
-        Self {
-            key: Key::closed(ctx),
-            db,
-            selected: Some(db),
-            down: false,
-            at_work: None,
-            finished: SmallVec::new(),
-            answers: SmallVec::new(),
-            messages: Vec::new(),
-            block_on: None,
-            verbatim: None,
-            said: None,
-        }
+        let (key, selected) = (Key::closed(ctx), Some(db));
+        let (finished, answers, messages) = Default::default();
+        let (at_work, block_on, verbatim, said) = Default::default();
+        Self { key, db, selected, down: false, at_work, finished, answers, messages, block_on, verbatim, said }
     }
 
     /// A session for a command on one key, whose name the server already has as a string.

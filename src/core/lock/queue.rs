@@ -315,13 +315,8 @@ impl Waiting {
             return queue;
         }
         let key = Arc::new(at.to_buf());
-        let queue = QueueId(self.queues.insert(Queue {
-            key,
-            dirty: None,
-            listed: false,
-            tickets: Tickets::default(),
-            many: BTreeMap::new(),
-        }));
+        let queue = Queue { key, dirty: None, listed: false, tickets: Tickets::default(), many: BTreeMap::new() };
+        let queue = QueueId(self.queues.insert(queue));
         self.by_key.insert((self.hasher.hash_one(at), queue));
         queue
     }

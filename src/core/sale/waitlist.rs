@@ -115,18 +115,8 @@ impl Sale {
     /// Serves the line as it would be at `now` under these conditions.
     pub(super) fn serving_under(&self, terms: &Terms, now: UnixMs) -> Serving<'_> {
         let open = self.table.has_line() && self.is_whole() && terms.window(now) == Window::Open;
-        let over = self.cutoff.map_or(0, |cutoff| cutoff.units);
-        Serving {
-            sale: self,
-            now,
-            open,
-            without: None,
-            place: 0,
-            units: self.unsold(),
-            over,
-            served: 0,
-            most: MOST_SERVED,
-        }
+        let (units, over) = (self.unsold(), self.cutoff.map_or(0, |cutoff| cutoff.units));
+        Serving { sale: self, now, open, without: None, place: 0, units, over, served: 0, most: MOST_SERVED }
     }
 
     /// How many orders are loaded, and how many the sale is to have; `None` if that is all of them.

@@ -59,15 +59,8 @@ impl Work {
 
 impl Course {
     pub(super) fn new(now: Now, budget: usize) -> Self {
-        Self {
-            now,
-            budget,
-            cause: HandoverCause::Other,
-            over: None,
-            is_passive: false,
-            work: Work::default(),
-            blocked_multi: BTreeSet::new(),
-        }
+        let (work, blocked_multi) = Default::default();
+        Self { now, budget, cause: HandoverCause::Other, over: None, is_passive: false, work, blocked_multi }
     }
 
     /// Why the last visited lock is available for a waiter.

@@ -106,18 +106,9 @@ impl<'a> Search<'a> {
     fn of(engine: &'a Engine, now: UnixMs, token: &'a Ident, earlier: Option<WaiterId>, ticket: Ticket) -> Self {
         // Those behind a holder that wants more wait for its hold in any case.
         let ahead_of = if ticket == Ticket::FIRST { Ticket::LAST } else { ticket };
-        Self {
-            engine,
-            now,
-            token,
-            earlier,
-            ahead_of,
-            length: LENGTH,
-            graph: Graph::default(),
-            by_token: BTreeMap::from([(token.clone(), ASKING)]),
-            by_waiter: BTreeMap::new(),
-            by_key: BTreeMap::new(),
-        }
+        let by_token = BTreeMap::from([(token.clone(), ASKING)]);
+        let (graph, by_waiter, by_key) = Default::default();
+        Self { engine, now, token, earlier, ahead_of, length: LENGTH, graph, by_token, by_waiter, by_key }
     }
 
     fn run<W: Keyspace>(mut self, ask: Ask, keyspace: &mut W) -> Option<Circle> {
