@@ -65,8 +65,8 @@ pub struct Engine {
     backlog: Backlog,
     /// Counts since the server started. They decide nothing.
     pub(super) stats: Stats,
-    /// How much a command does for others. It changes in tests only.
-    pub(super) bound: Bound,
+    /// Another bound than [`BOUND`]. Tests have one.
+    pub(super) bound: Option<usize>,
     /// Whether locks that have lost their keys are searched for. One of them may still exist, though its entry in the deadline index is closed.
     pub is_searching: bool,
     /// The operator's settings. They may be others in each call.
@@ -93,14 +93,7 @@ impl Default for Settings {
 }
 
 /// How much work a command does for other clients, in steps; see [`Engine::tick`]. It takes a few milliseconds at most.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bound(pub(super) usize);
-
-impl Default for Bound {
-    fn default() -> Self {
-        Self(500)
-    }
-}
+const BOUND: usize = 500;
 
 impl Engine {
     /// The counts.

@@ -7,9 +7,9 @@
 use std::mem;
 use std::sync::Arc;
 
-use super::Engine;
 use super::course::Course;
 use super::visit::{Closed, Outcome, Visit};
+use super::{BOUND, Engine};
 use crate::core::deadline_index::DeadlineId;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::keyspace::{Found, Keyspace};
@@ -38,7 +38,7 @@ impl<'t, W: Keyspace> Transition<'t, W> {
     /// The transition of a command on `keys`, which are in order. Work for other clients beyond the bound is left to `tick`. No request
     /// overtakes: while a waiter of a key still has to be served, the key counts as taken.
     pub(super) fn command(engine: &'t mut Engine, keyspace: &'t mut W, now: Now, keys: &'t [KeyRef<'t>]) -> Self {
-        let budget = engine.bound.0.saturating_add(keys.len());
+        let budget = engine.bound.unwrap_or(BOUND).saturating_add(keys.len());
         Self::new(engine, keyspace, now, budget, keys)
     }
 

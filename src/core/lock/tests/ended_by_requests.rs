@@ -2,7 +2,6 @@
 
 use super::world::*;
 use crate::core::lock::Acquired;
-use crate::core::lock::engine::Bound;
 use crate::core::time::Wakeup;
 
 #[test]
@@ -15,7 +14,7 @@ fn what_a_request_ends_at_its_key_is_given_to_the_first_in_line() {
     for (number, request) in requests.into_iter().enumerate() {
         for readers in 1..=30 {
             let mut world = World::new();
-            world.engine.bound = Bound(5);
+            world.engine.bound = Some(5);
             for n in 0..readers {
                 world.take("book", &ask(&format!("r{n}")).shared().lease(100));
             }
@@ -48,7 +47,7 @@ fn a_permit_that_its_own_token_finds_lost_is_given_to_the_first_in_line() {
 fn a_lock_that_its_token_finds_free_and_takes_loses_the_ttl_of_its_key() {
     for others in 0..=20 {
         let mut world = World::new();
-        world.engine.bound = Bound(5);
+        world.engine.bound = Some(5);
         for n in 0..others {
             world.take("book", &ask(&format!("r{n}")).shared().lease(100));
         }

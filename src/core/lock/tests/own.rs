@@ -73,7 +73,7 @@ fn a_renamed_lock_serves_those_of_its_token_that_wait_for_the_new_name() {
 fn when_the_same_is_asked_again_the_earlier_request_has_its_answer() {
     // The earlier request is still in line only because the last command had done enough for others.
     let mut world = World::new();
-    world.engine.bound = crate::core::lock::engine::Bound(3);
+    world.engine.bound = Some(3);
     world.take("a", &ask("zoe"));
     let wide = world.wait_many(&["a", "b", "d"], 1, &ask("ann"));
     world.wait("b", 2, &ask("xen"));

@@ -9,7 +9,6 @@ use super::model::{Ask, Key, Model, Outcome, Serial};
 use super::world::{Keys, Told, Value, World, client, notice, token};
 use crate::core::fence::Fence;
 use crate::core::key::{KeyBuf, KeyRef};
-use crate::core::lock::engine::Bound;
 use crate::core::lock::{Acquired, Claim, Engine, Extension, Request, Wait, WaitResult, WaiterId, in_order};
 use crate::core::tests::canonical::canonical;
 use crate::core::time::{Millis, Wakeup};
@@ -53,9 +52,7 @@ impl Trial {
         let mut world = World::new();
         world.engine.settings.place_grace = Millis(grace);
         world.engine.settings.detects_deadlocks = detects;
-        if let Some(bound) = bound {
-            world.engine.bound = Bound(bound);
-        }
+        world.engine.bound = bound;
         let mut model = Model::default();
         model.lenient = bound.is_some();
         model.detects = detects;

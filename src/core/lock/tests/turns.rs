@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use super::world::*;
-use crate::core::lock::engine::Bound;
 use crate::core::lock::{Acquired, WaiterId};
 use crate::core::time::{Millis, Wakeup};
 
@@ -76,7 +75,7 @@ fn no_kind_of_work_waits_for_the_end_of_another() {
 fn sessions_of_one_lock_that_end_together_are_ended_a_few_at_a_time() {
     for connections in [1, MANY] {
         let mut world = World::new();
-        world.engine.bound = Bound(20);
+        world.engine.bound = Some(20);
         let mut last = 0;
         for number in 0..MANY {
             let gone = 1_000 + u64::try_from(number % connections).unwrap();
@@ -118,7 +117,7 @@ fn the_end_of_many_requests_for_the_same_keys_looks_at_each_key_but_once_or_twic
     const KEYS: usize = if cfg!(miri) { 5 } else { 50 };
     for bound in [10_000, 20] {
         let mut world = World::new();
-        world.engine.bound = Bound(bound);
+        world.engine.bound = Some(bound);
         let names: Vec<String> = (0..KEYS).map(|number| format!("door {number}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         world.acquire_many(&names, 1, &ask("ann")).unwrap().granted();
@@ -303,7 +302,7 @@ fn requests_for_many_keys_are_granted_one_a_turn() {
 #[test]
 fn what_a_command_sets_off_beyond_a_bound_is_left_to_the_timer_and_nobody_overtakes() {
     let mut world = World::new();
-    world.engine.bound = Bound(20);
+    world.engine.bound = Some(20);
     world.take("book", &ask("ann"));
     let readers: Vec<WaiterId> =
         (0..100).map(|n| world.wait("book", n + 1, &ask(&format!("r{n}")).shared().lease(9_000))).collect();
@@ -324,7 +323,7 @@ fn what_a_command_sets_off_beyond_a_bound_is_left_to_the_timer_and_nobody_overta
 #[test]
 fn a_command_ends_no_more_than_a_bound_and_yet_its_own_hold_is_over_in_time() {
     let mut world = World::new();
-    world.engine.bound = Bound(5);
+    world.engine.bound = Some(5);
     let mut fences = Vec::new();
     for number in 0..50 {
         fences.push(world.take("book", &ask(&format!("r{number}")).shared().lease(100)));
@@ -344,7 +343,7 @@ fn a_command_ends_no_more_than_a_bound_and_yet_its_own_hold_is_over_in_time() {
 #[test]
 fn a_command_leaves_no_vacant_lock_behind() {
     let mut world = World::new();
-    world.engine.bound = Bound(0);
+    world.engine.bound = Some(0);
     let names: Vec<String> = (0..9).map(|n| format!("k{n}")).collect();
     let keys: Vec<&str> = names.iter().map(String::as_str).collect();
     world.acquire_many(&keys, 1, &ask("ann")).unwrap().granted();
