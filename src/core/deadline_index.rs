@@ -34,7 +34,8 @@ pub struct DeadlineIndex {
     entries: Slab<Entry>,
     /// The slots of all entries. None is due before the one at its number, less one, divided by [`WAYS`].
     heap: Chunks<u32>,
-    /// Entries that have been due since the index was last without due entries, and whose deadlines here are not those of their values.
+    /// Due entries whose deadlines here are later than those of their values: they have had a turn, or have just become due. Emptied when no
+    /// entry is due.
     rested: BTreeSet<Id>,
     /// The time at the last [`look`](Self::look).
     seen: UnixMs,
@@ -126,8 +127,8 @@ impl DeadlineIndex {
         self.entries.get(id.0).is_some()
     }
 
-    /// Notices the time, before the first question about it. Entries that rest are due again if the clock was set back. O(1), or O(n log n)
-    /// in these entries.
+    /// Notices the time; called before the questions about this time. Entries that rest are due again if the clock was set back. O(1), or
+    /// O(n log n) in these entries.
     pub fn look(&mut self, now: UnixMs) {
         if mem::replace(&mut self.seen, now) > now {
             // One that has been served since is found to be so by its turn.

@@ -29,7 +29,7 @@ pub enum Serves {
 impl Serves {
     /// Asks the server about all of `keys`.
     ///
-    /// A running command need not ask for the keys that it names, because the server checked these before it ran it.
+    /// A running command need not ask for the keys that it names, because the server has checked them; but see [`refusal`].
     fn ask(ctx: &mut Ctx<'_>, keys: &[&[u8]]) -> Self {
         match write_check::check(ctx, keys) {
             Ok(()) => Self::These,
@@ -72,8 +72,8 @@ pub fn serves_both(ctx: &mut Ctx<'_>, one: &[u8], other: &[u8]) -> bool {
     Serves::ask(ctx, &[one, other]) == Serves::These
 }
 
-/// The server's own refusal of a command with these keys, if they are of more than one slot or not all here. For commands whose first key the
-/// server has checked alone.
+/// The server's own refusal of a command with these keys, if they are of more than one slot or not all here. For commands of which the server
+/// has checked the first key only.
 pub fn refusal(ctx: &mut Ctx<'_>, keys: &[Arg<'_>]) -> Option<&'static str> {
     let [first, others @ ..] = keys else { return None };
     if others.is_empty() || origin::is_record(ctx) {

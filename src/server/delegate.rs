@@ -106,7 +106,7 @@ fn run_as(ctx: &mut Ctx<'_>, name: &CStr, user: RunAs, words: &[Arg<'_>]) -> Opt
 }
 
 /// The keys of the command that the rest of `args` spells: their positions, counted from its name, and the server's flags for their use.
-/// None if the server does not know the command, or if it names yet another one.
+/// Empty if the server does not know the command, or if that command names yet another one.
 pub(super) fn keys(args: &Args<'_>) -> Vec<(c_int, c_int)> {
     let asking = Marked::set(&IS_ASKING, true);
     let words = args.raw();

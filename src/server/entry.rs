@@ -39,8 +39,8 @@ pub(super) unsafe extern "C" fn command<C: Command>(
 /// The server's own refusal of a key.
 const FORBIDDEN: &str = "NOPERM No permissions to access a key";
 
-/// The entry of a command whose keys the server does not know all, because it may not ask for them: see [`io_threads`](super::io_threads).
-/// In a cluster the command checks its keys as the server would, and on Valkey 8.1 their ACL, too.
+/// The entry of a command of which the server does not know all keys, because it may not ask: see [`io_threads`](super::io_threads). In a
+/// cluster the command checks its keys as the server would, and on Valkey 8.1 their ACL, too.
 pub(super) unsafe extern "C" fn command_that_checks_keys<C: Command>(
     raw: *mut RawCtx,
     words: *mut *mut RawString,

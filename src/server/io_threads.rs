@@ -4,7 +4,7 @@
 //! free a context on this thread. This runs work that belongs to the main thread, and crashes the server. So on these servers no command may
 //! be asked. They find what they can by the specifications of a command, and the command checks the rest itself.
 //!
-//! How a command is found is fixed when it is registered. Valkey 9 can get I/O threads later, so there a node never asks.
+//! How the keys of a command are found is fixed when the command is registered. A node of Valkey 9 may get I/O threads later, so it never asks.
 
 use std::sync::OnceLock;
 
@@ -16,9 +16,9 @@ use super::server_facts;
 pub enum KeySearch {
     /// It may ask the command.
     Asking,
-    /// By all specifications of the command (Redis since 8.2); for calls of scripts and modules by the first one, like Valkey.
+    /// By all specifications of the command; in calls by scripts and modules, by the first one only, like Valkey. (Redis since 8.2)
     Specs,
-    /// For the cluster by the first specification, if it is a fixed position; for ACLs by all (Valkey).
+    /// For the cluster by the first specification, if it is a fixed position; for ACLs by all. (Valkey)
     FirstSpec,
 }
 
