@@ -9,8 +9,8 @@
 //! - A connection may end at a time when nothing may be written. Then its holds are *revoked*: from then on they do not count,
 //!   like a lease after its deadline. The next visit to the lock removes them, at the latest in `tick`.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -27,12 +27,27 @@ mod revoked;
 /// A hold: the entry of its lock in the deadline index, and its fence.
 pub(super) type HoldId = (DeadlineId, Fence);
 
+/// All holds of the lock at `entry`.
+fn all(entry: DeadlineId) -> RangeInclusive<HoldId> {
+    (entry, Fence(0))..=(entry, Fence(u64::MAX))
+}
+
+/// Moves what `notes` has of the lock at `from` to the lock at `to`.
+fn move_all<T>(notes: &mut BTreeMap<HoldId, T>, from: DeadlineId, to: DeadlineId) {
+    let moved: Vec<_> = notes.extract_if(all(from), |_, _| true).collect();
+    notes.extend(moved.into_iter().map(|((_, fence), note)| ((to, fence), note)));
+}
+
 /// All notes. Every operation on one hold is O(log n).
 #[derive(Debug, Default)]
 pub(super) struct HoldNotes {
-    /// No note says nothing.
-    notes: BTreeMap<HoldId, HoldNote>,
-    /// The holds and waiters that end with each connection: the reverse of each note's session, and the waiters in `grants`.
+    /// The connection that each hold with a session ends with.
+    sessions: BTreeMap<HoldId, ClientId>,
+    /// The holds that grants replaced.
+    before: BTreeMap<HoldId, Before>,
+    /// The grants that have replaced holds: the reverse of `before`.
+    replaced_by: BTreeMap<HoldId, Fence>,
+    /// The holds and waiters that end with each connection: the reverse of `sessions`, and the waiters in `grants`.
     by_client: BTreeSet<(ClientId, Tie)>,
     /// The unacknowledged grants; most of them last no longer than a turn of the server's event loop. Each has an entry.
     grants: FxHashMap<WaiterId, UnackedGrant>,
@@ -42,24 +57,6 @@ pub(super) struct HoldNotes {
     ended: BTreeSet<ClientId>,
     /// The revoked holds.
     revoked: BTreeMap<HoldId, Revocation>,
-}
-
-/// The facts about a hold.
-#[derive(Debug, Default)]
-struct HoldNote {
-    /// The connection that it ends with.
-    session: Option<ClientId>,
-    /// `None` if it says nothing.
-    rare: Option<Box<Rare>>,
-}
-
-/// The facts that only few holds have.
-#[derive(Debug, Default)]
-struct Rare {
-    /// The hold that this grant replaced.
-    before: Option<Before>,
-    /// The grant that has replaced this hold: the reverse of `before`.
-    replaced_by: Option<Fence>,
 }
 
 /// Why a hold is revoked: one of these, or both.
@@ -96,62 +93,19 @@ pub(super) struct Before {
     pub(super) hold: Hold,
 }
 
-impl HoldNote {
-    fn is_blank(&self) -> bool {
-        self.session.is_none() && self.rare.is_none()
-    }
-
-    fn rare(&mut self) -> &mut Rare {
-        self.rare.get_or_insert_default()
-    }
-}
-
-impl Rare {
-    fn is_blank(&self) -> bool {
-        self.before.is_none() && self.replaced_by.is_none()
-    }
-}
-
 impl HoldNotes {
-    /// The noted holds of the lock at `entry`.
-    fn at(&self, entry: DeadlineId) -> impl Iterator<Item = (HoldId, &HoldNote)> {
-        self.notes.range((entry, Fence(0))..=(entry, Fence(u64::MAX))).map(|(hold, note)| (*hold, note))
-    }
-
-    fn rare(&self, hold: HoldId) -> Option<&Rare> {
-        self.notes.get(&hold)?.rare.as_deref()
-    }
-
-    /// The note of a hold, which is about to say something.
-    fn note(&mut self, hold: HoldId) -> &mut HoldNote {
-        self.notes.entry(hold).or_default()
-    }
-
-    /// Changes the note of a hold, if there is one, and drops it if it says nothing then.
-    fn edit<R>(&mut self, hold: HoldId, change: impl FnOnce(&mut HoldNote) -> R) -> Option<R> {
-        let Entry::Occupied(mut note) = self.notes.entry(hold) else { return None };
-        let result = change(note.get_mut());
-        note.get_mut().rare.take_if(|rare| rare.is_blank());
-        if note.get().is_blank() {
-            note.remove();
-        }
-        Some(result)
-    }
-
     /// The lock at `entry` is no longer in its key. Its value knows its sessions; the rest follows it to its next key.
     pub(super) fn unlink(&mut self, entry: DeadlineId) {
-        let sessions = self.at(entry).filter(|(_, note)| note.session.is_some()).map(|(hold, _)| hold);
-        for hold in sessions.collect::<Vec<_>>() {
+        for hold in self.sessions.range(all(entry)).map(|(hold, _)| *hold).collect::<Vec<_>>() {
             self.untie(hold);
         }
     }
 
     /// The lock at `from` is at `to` now. Returns the connections of the sessions that its replaced holds have.
     pub(super) fn follow(&mut self, from: DeadlineId, to: DeadlineId) -> Vec<ClientId> {
-        let mut sessions = Vec::new();
-        while let Some(hold) = self.revoked_at(from) {
-            self.revoked.remove(&hold).map(|why| self.revoked.insert((to, hold.1), why));
-        }
+        move_all(&mut self.revoked, from, to);
+        move_all(&mut self.before, from, to);
+        move_all(&mut self.replaced_by, from, to);
         let (first, last) = (((from, Fence(0)), WaiterId::FIRST), ((from, Fence(u64::MAX)), WaiterId::LAST));
         for (hold, waiter) in self.unacked.range(first..=last).copied().collect::<Vec<_>>() {
             self.unacked.remove(&(hold, waiter));
@@ -162,16 +116,8 @@ impl HoldNotes {
                 grant.entries.sort_unstable();
             }
         }
-        for hold in self.at(from).map(|(hold, _)| hold).collect::<Vec<_>>() {
-            let (Some(note), moved) = (self.notes.remove(&hold), (to, hold.1)) else { continue };
-            if let Some(client) = note.session {
-                self.by_client.remove(&(client, Tie::Session(hold)));
-                self.by_client.insert((client, Tie::Session(moved)));
-            }
-            let before = note.rare.as_ref().and_then(|rare| rare.before.as_ref());
-            sessions.extend(before.and_then(|before| Some((before.hold.session?, (to, before.hold.fence)))));
-            self.notes.insert(moved, note);
-        }
+        let replaced = self.before.range(all(to)).map(|(_, before)| &before.hold);
+        let sessions: Vec<_> = replaced.filter_map(|hold| Some((hold.session?, (to, hold.fence)))).collect();
         for (client, hold) in &sessions {
             self.tie(*client, *hold);
         }
@@ -181,7 +127,7 @@ impl HoldNotes {
     /// The lock at `entry` is gone.
     pub(super) fn forget(&mut self, entry: DeadlineId) {
         while self.take_revoked_at(entry).is_some() {}
-        for hold in self.at(entry).map(|(hold, _)| hold).collect::<Vec<_>>() {
+        for hold in self.before.range(all(entry)).map(|(hold, _)| *hold).collect::<Vec<_>>() {
             self.take_before(hold);
         }
     }
@@ -211,12 +157,12 @@ impl HoldNotes {
     /// From now on the hold ends with `client`.
     pub(super) fn tie(&mut self, client: ClientId, hold: HoldId) {
         self.by_client.insert((client, Tie::Session(hold)));
-        self.note(hold).session = Some(client);
+        self.sessions.insert(hold, client);
     }
 
     /// The hold does not end with a connection any more.
     pub(super) fn untie(&mut self, hold: HoldId) {
-        if let Some(client) = self.edit(hold, |note| note.session.take()).flatten() {
+        if let Some(client) = self.sessions.remove(&hold) {
             self.by_client.remove(&(client, Tie::Session(hold)));
         }
     }
@@ -316,7 +262,9 @@ impl HoldNotes {
 #[cfg(test)]
 impl HoldNotes {
     pub(super) fn is_empty(&self) -> bool {
-        self.notes.is_empty()
+        self.sessions.is_empty()
+            && self.before.is_empty()
+            && self.replaced_by.is_empty()
             && self.by_client.is_empty()
             && self.grants.is_empty()
             && self.unacked.is_empty()

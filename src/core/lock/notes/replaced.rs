@@ -7,31 +7,31 @@ use crate::core::fence::Fence;
 impl HoldNotes {
     /// The earlier hold that the grant `hold` replaced.
     pub(in crate::core::lock) fn before(&self, hold: HoldId) -> Option<&Before> {
-        self.rare(hold)?.before.as_ref()
+        self.before.get(&hold)
     }
 
     /// The fence of the grant that replaced `hold`.
     pub(in crate::core::lock) fn replaced_by(&self, hold: HoldId) -> Option<Fence> {
-        self.rare(hold)?.replaced_by
+        self.replaced_by.get(&hold).copied()
     }
 
     /// Keeps `before`, which the grant `hold` replaced, until the grant is known to be delivered.
     pub(in crate::core::lock) fn keep_before(&mut self, hold: HoldId, before: Option<Before>) {
         let Some(before) = before else { return };
         let replaced = (hold.0, before.hold.fence);
-        self.note(replaced).rare().replaced_by = Some(hold.1);
+        self.replaced_by.insert(replaced, hold.1);
         // The earlier hold still ends with its connection.
         if let Some(client) = before.hold.session {
             self.tie(client, replaced);
         }
-        self.note(hold).rare().before = Some(before);
+        self.before.insert(hold, before);
     }
 
     /// Takes out the earlier hold that the grant `hold` replaced.
     pub(in crate::core::lock) fn take_before(&mut self, hold: HoldId) -> Option<Before> {
-        let before = self.edit(hold, |note| note.rare.as_mut()?.before.take())??;
+        let before = self.before.remove(&hold)?;
         let replaced = (hold.0, before.hold.fence);
-        self.edit(replaced, |note| note.rare().replaced_by = None);
+        self.replaced_by.remove(&replaced);
         self.untie(replaced);
         Some(before)
     }
@@ -45,10 +45,7 @@ impl HoldNotes {
 
     /// Whether the connection that `before`, in the lock at `entry`, ends with is still open.
     pub(in crate::core::lock) fn is_alive(&self, entry: DeadlineId, before: &Before) -> bool {
-        let is_open = |client| {
-            let note = self.notes.get(&(entry, before.hold.fence));
-            note.is_some_and(|note| note.session == Some(client)) && !self.has_ended(client)
-        };
-        before.hold.session.is_none_or(is_open)
+        let session = self.sessions.get(&(entry, before.hold.fence));
+        before.hold.session.is_none_or(|client| session == Some(&client) && !self.has_ended(client))
     }
 }

@@ -1,11 +1,11 @@
 //! Notes on revoked holds.
 
-use super::{HoldId, HoldNotes, Tie};
+use super::{HoldId, HoldNotes, Tie, all};
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 use crate::core::lock::terms::EndReason;
 
-/// How many ended connections, or notes of a lock, a visit looks at.
+/// How many ended connections, or sessions of a lock, a visit looks at.
 const LOOKS: usize = 32;
 
 impl HoldNotes {
@@ -16,7 +16,7 @@ impl HoldNotes {
 
     /// The first revoked hold of the lock at `entry`.
     pub(super) fn revoked_at(&self, entry: DeadlineId) -> Option<HoldId> {
-        self.revoked.range((entry, Fence(0))..=(entry, Fence(u64::MAX))).next().map(|(hold, _)| *hold)
+        self.revoked.range(all(entry)).next().map(|(hold, _)| *hold)
     }
 
     /// Whether the lock at `entry` has revoked holds.
@@ -29,7 +29,7 @@ impl HoldNotes {
         self.any_revoked() && (self.has_revoked(entry) || self.ended_at(entry).is_some())
     }
 
-    /// A hold of the lock at `entry` with the session of an ended connection. Where many connections have ended and the lock has many notes,
+    /// A hold of the lock at `entry` with the session of an ended connection. Where many connections have ended and the lock has many sessions,
     /// it looks at the first of them; [`take_ended`](Self::take_ended) finds the others.
     fn ended_at(&self, entry: DeadlineId) -> Option<HoldId> {
         if self.ended.len() <= LOOKS {
@@ -41,9 +41,8 @@ impl HoldNotes {
                 }
             })
         } else {
-            let mut notes = self.at(entry).take(LOOKS);
-            let ended = notes.find(|(_, note)| note.session.is_some_and(|client| self.has_ended(client)));
-            ended.map(|(hold, _)| hold)
+            let mut sessions = self.sessions.range(all(entry)).take(LOOKS);
+            sessions.find(|(_, client)| self.has_ended(**client)).map(|(hold, _)| *hold)
         }
     }
 
@@ -68,10 +67,14 @@ impl HoldNotes {
         self.revoked.contains_key(&hold)
     }
 
+    /// Whether its session is that of an ended connection.
+    fn has_lost_session(&self, hold: HoldId) -> bool {
+        self.sessions.get(&hold).is_some_and(|client| self.has_ended(*client))
+    }
+
     /// Whether the connection of its session has ended.
     pub(in crate::core::lock) fn is_disconnected(&self, hold: HoldId) -> bool {
-        let session = self.notes.get(&hold).and_then(|note| note.session);
-        session.is_some_and(|client| self.has_ended(client))
+        self.has_lost_session(hold)
             || self.revoked.get(&hold).is_some_and(|revocation| revocation.is_disconnected)
     }
 
@@ -83,8 +86,7 @@ impl HoldNotes {
 
     /// Takes this hold off the list, if it is revoked, so that the caller ends it. An undelivered grant is taken back, whatever its session.
     pub(in crate::core::lock) fn take_revoked(&mut self, hold: HoldId) -> Option<EndReason> {
-        let session = self.notes.get(&hold).and_then(|note| note.session);
-        if session.is_some_and(|client| self.has_ended(client)) {
+        if self.has_lost_session(hold) {
             self.untie(hold);
             self.revoke(hold, EndReason::Disconnected);
         }
