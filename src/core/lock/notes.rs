@@ -47,10 +47,12 @@ pub(super) struct HoldNotes {
     before: BTreeMap<HoldId, Before>,
     /// The grants that have replaced holds: the reverse of `before`.
     replaced_by: BTreeMap<HoldId, Fence>,
-    /// The holds and waiters that end with each connection: the reverse of `sessions`, and the waiters in `grants`.
-    by_client: BTreeSet<(ClientId, Tie)>,
+    /// The reverse of `sessions`.
+    by_client: BTreeSet<(ClientId, HoldId)>,
     /// The unacknowledged grants; most of them last no longer than a turn of the server's event loop. Each has an entry.
     grants: FxHashMap<WaiterId, UnackedGrant>,
+    /// The waiters in `grants`, by connection.
+    granted_to: BTreeSet<(ClientId, WaiterId)>,
     /// The reverse of their entries. Several requests of one token may be granted the same hold.
     unacked: BTreeSet<(HoldId, WaiterId)>,
     /// Connections that have ended but still have sessions. There may be a million such holds, too many for one call.
@@ -66,13 +68,6 @@ struct Revocation {
     is_undelivered: bool,
     /// The connection of its session has ended.
     is_disconnected: bool,
-}
-
-/// The holds and waiters that end with a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Tie {
-    Grant(WaiterId),
-    Session(HoldId),
 }
 
 /// An unacknowledged grant.
@@ -137,33 +132,31 @@ impl HoldNotes {
 impl HoldNotes {
     /// The holds whose sessions are those of `client`.
     fn sessions_of(&self, client: ClientId) -> impl Iterator<Item = HoldId> {
-        let first = Tie::Session((DeadlineId::FIRST, Fence(0)));
-        let last = Tie::Session((DeadlineId::LAST, Fence(u64::MAX)));
-        let sessions = self.by_client.range((client, first)..=(client, last));
-        sessions.filter_map(|(_, tie)| if let Tie::Session(hold) = tie { Some(*hold) } else { None })
+        let (first, last) = ((DeadlineId::FIRST, Fence(0)), (DeadlineId::LAST, Fence(u64::MAX)));
+        self.by_client.range((client, first)..=(client, last)).map(|(_, hold)| *hold)
     }
 
     /// Whether anything ends with `client`.
     pub(super) fn knows(&self, client: ClientId) -> bool {
-        let last = Tie::Session((DeadlineId::LAST, Fence(u64::MAX)));
-        self.by_client.range((client, Tie::Grant(WaiterId::FIRST))..=(client, last)).next().is_some()
+        self.sessions_of(client).next().is_some() || self.unacked_of(client).next().is_some()
     }
 
     /// The connections that anything ends with, each for everything.
     pub(super) fn clients(&self) -> impl Iterator<Item = ClientId> {
-        self.by_client.iter().map(|(client, _)| *client)
+        let waiters = self.granted_to.iter().map(|(client, _)| *client);
+        self.sessions.values().copied().chain(waiters)
     }
 
     /// From now on the hold ends with `client`.
     pub(super) fn tie(&mut self, client: ClientId, hold: HoldId) {
-        self.by_client.insert((client, Tie::Session(hold)));
+        self.by_client.insert((client, hold));
         self.sessions.insert(hold, client);
     }
 
     /// The hold does not end with a connection any more.
     pub(super) fn untie(&mut self, hold: HoldId) {
         if let Some(client) = self.sessions.remove(&hold) {
-            self.by_client.remove(&(client, Tie::Session(hold)));
+            self.by_client.remove(&(client, hold));
         }
     }
 
@@ -204,14 +197,14 @@ impl HoldNotes {
     pub(super) fn track(&mut self, waiter: WaiterId, mut grant: UnackedGrant) {
         grant.entries.sort_unstable();
         self.unacked.extend(grant.entries.iter().map(|entry| ((*entry, grant.fence), waiter)));
-        self.by_client.insert((grant.client, Tie::Grant(waiter)));
+        self.granted_to.insert((grant.client, waiter));
         self.grants.insert(waiter, grant);
     }
 
     /// The reply has been handed over, or never will be. Returns the grant with the locks where its holds still exist.
     pub(super) fn settle(&mut self, waiter: WaiterId) -> Option<UnackedGrant> {
         let grant = self.grants.remove(&waiter)?;
-        self.by_client.remove(&(grant.client, Tie::Grant(waiter)));
+        self.granted_to.remove(&(grant.client, waiter));
         for entry in &grant.entries {
             self.unacked.remove(&((*entry, grant.fence), waiter));
         }
@@ -240,9 +233,8 @@ impl HoldNotes {
 
     /// The waiters of the unacknowledged grants to `client`.
     pub(super) fn unacked_of(&self, client: ClientId) -> impl Iterator<Item = WaiterId> {
-        let (first, last) = (Tie::Grant(WaiterId::FIRST), Tie::Grant(WaiterId::LAST));
-        let grants = self.by_client.range((client, first)..=(client, last));
-        grants.filter_map(|(_, tie)| if let Tie::Grant(waiter) = tie { Some(*waiter) } else { None })
+        let waiters = self.granted_to.range((client, WaiterId::FIRST)..=(client, WaiterId::LAST));
+        waiters.map(|(_, waiter)| *waiter)
     }
 
     /// The token knows this hold, or the hold has ended: it is final, and the hold that it replaced is gone.
@@ -267,6 +259,7 @@ impl HoldNotes {
             && self.replaced_by.is_empty()
             && self.by_client.is_empty()
             && self.grants.is_empty()
+            && self.granted_to.is_empty()
             && self.unacked.is_empty()
             && self.ended.is_empty()
             && self.revoked.is_empty()

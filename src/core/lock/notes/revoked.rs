@@ -1,9 +1,9 @@
 //! Notes on revoked holds.
 
-use super::{HoldId, HoldNotes, Tie, all};
+use super::{HoldId, HoldNotes, all};
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
-use crate::core::lock::terms::EndReason;
+use crate::core::lock::terms::{ClientId, EndReason};
 
 /// How many ended connections, or sessions of a lock, a visit looks at.
 const LOOKS: usize = 32;
@@ -33,13 +33,9 @@ impl HoldNotes {
     /// it looks at the first of them; [`take_ended`](Self::take_ended) finds the others.
     fn ended_at(&self, entry: DeadlineId) -> Option<HoldId> {
         if self.ended.len() <= LOOKS {
-            let (first, last) = (Tie::Session((entry, Fence(0))), Tie::Session((entry, Fence(u64::MAX))));
-            self.ended.iter().find_map(|client| {
-                match self.by_client.range((*client, first)..=(*client, last)).next()? {
-                    (_, Tie::Session(hold)) => Some(*hold),
-                    (_, Tie::Grant(_)) => None,
-                }
-            })
+            let (first, last) = all(entry).into_inner();
+            let session = |client: &ClientId| self.by_client.range((*client, first)..=(*client, last)).next();
+            self.ended.iter().find_map(session).map(|(_, hold)| *hold)
         } else {
             let mut sessions = self.sessions.range(all(entry)).take(LOOKS);
             sessions.find(|(_, client)| self.has_ended(**client)).map(|(hold, _)| *hold)
@@ -74,8 +70,7 @@ impl HoldNotes {
 
     /// Whether the connection of its session has ended.
     pub(in crate::core::lock) fn is_disconnected(&self, hold: HoldId) -> bool {
-        self.has_lost_session(hold)
-            || self.revoked.get(&hold).is_some_and(|revocation| revocation.is_disconnected)
+        self.has_lost_session(hold) || self.revoked.get(&hold).is_some_and(|revocation| revocation.is_disconnected)
     }
 
     /// Takes one revoked hold of the lock at `entry` off the list, so that the caller ends it.
