@@ -206,10 +206,15 @@ impl Lock {
 
     /// When its first lease expires.
     pub fn earliest(&self) -> Option<UnixMs> {
+        self.first().map(|(deadline, _)| deadline)
+    }
+
+    /// The hold whose lease expires first: when it expires, and its fence.
+    pub(super) fn first(&self) -> Option<(UnixMs, Fence)> {
         match &self.holds {
             Holds::None => None,
-            Holds::One(sole) => Some(sole.deadline),
-            Holds::Many(crowd) => crowd.deadlines.first().map(|(deadline, _)| *deadline),
+            Holds::One(sole) => Some((sole.deadline, sole.fence)),
+            Holds::Many(crowd) => crowd.deadlines.first().copied(),
         }
     }
 
@@ -289,18 +294,6 @@ impl Lock {
                 taken
             }
         }
-    }
-
-    /// Removes the hold with the earliest deadline, if it has expired at `now`.
-    pub(super) fn take_expired(&mut self, now: UnixMs) -> Option<Hold> {
-        let fence = match &self.holds {
-            Holds::None => return None,
-            Holds::One(sole) => Some(sole.fence).filter(|_| sole.deadline.reached(now)),
-            Holds::Many(crowd) => {
-                crowd.deadlines.first().filter(|(deadline, _)| deadline.reached(now)).map(|(_, fence)| *fence)
-            }
-        };
-        self.take(fence?)
     }
 }
 

@@ -77,57 +77,47 @@ impl Visit<'_> {
     pub(super) fn end_what_is_over(&mut self) {
         let mut least = AT_LEAST;
         while (self.course.budget > 0 || least > 0)
-            && let Some(hold) = self.lock.take_expired(self.course.now.ms)
+            && let Some((fence, why)) = self.next_over()
         {
             least = least.saturating_sub(1);
             self.course.step();
-            self.course.progress();
-            self.course.over = Some(HandoverCause::Expiry);
-            count(&mut self.engine.stats.expirations);
-            self.forget(&hold);
-            self.outcomes.push(Outcome::Ended(hold.token, EndReason::Expired));
-        }
-        while (self.course.budget > 0 || least > 0)
-            && self.engine.notes.any_revoked()
-            && let Some((fence, why)) =
-                self.lock.deadline_id().and_then(|entry| self.engine.notes.take_revoked_at(entry))
-        {
-            least = least.saturating_sub(1);
-            self.course.step();
-            self.course.progress();
-            self.course.over.get_or_insert(HandoverCause::Disconnect);
-            self.end_revoked(fence, why);
+            self.end_over(fence, why);
         }
     }
 
-    /// Ends a hold that its connection's end has revoked.
-    fn end_revoked(&mut self, fence: Fence, why: EndReason) {
+    /// The next hold that is over; a revoked one is taken off the list.
+    fn next_over(&mut self) -> Option<(Fence, EndReason)> {
+        if let Some((_, fence)) = self.lock.first().filter(|(deadline, _)| deadline.reached(self.course.now.ms)) {
+            return Some((fence, EndReason::Expired));
+        }
+        let entry = self.lock.deadline_id().filter(|_| self.engine.notes.any_revoked())?;
+        self.engine.notes.take_revoked_at(entry)
+    }
+
+    /// Ends a hold that is over. A grant that was not delivered is taken back.
+    fn end_over(&mut self, fence: Fence, why: EndReason) {
+        self.course.progress();
+        let cause = if why == EndReason::Expired { HandoverCause::Expiry } else { HandoverCause::Disconnect };
+        self.course.over.get_or_insert(cause);
         match why {
-            EndReason::Undelivered => self.take_back(fence),
-            EndReason::Released | EndReason::Expired | EndReason::Disconnected => {
-                self.end_hold(fence, why);
-                if let Some(entry) = self.lock.deadline_id() {
-                    self.engine.notes.end_before((entry, fence));
-                }
-            }
+            EndReason::Undelivered => return self.take_back(fence),
+            EndReason::Expired => count(&mut self.engine.stats.expirations),
+            EndReason::Released | EndReason::Disconnected => {}
+        }
+        self.end_hold(fence, why);
+        // If a lost grant has replaced the hold, it is not restored.
+        if let Some(entry) = self.lock.deadline_id() {
+            self.engine.notes.end_before((entry, fence));
         }
     }
 
     /// Ends the hold of `token` if it is over but the budget did not reach it. So it ends on time for its owner.
     pub(super) fn end_own_if_over(&mut self, token: &Ident) {
-        let Some(hold) = self.lock.hold(token) else { return };
-        let (fence, expired) = (hold.fence, hold.deadline.reached(self.course.now.ms));
-        if expired {
-            self.course.progress();
-            self.course.over.get_or_insert(HandoverCause::Expiry);
-            count(&mut self.engine.stats.expirations);
-            self.end_hold(fence, EndReason::Expired);
-        } else if let Some(why) =
-            self.lock.deadline_id().and_then(|entry| self.engine.notes.take_revoked((entry, fence)))
-        {
-            self.course.progress();
-            self.course.over.get_or_insert(HandoverCause::Disconnect);
-            self.end_revoked(fence, why);
+        let (Some(hold), Some(entry)) = (self.lock.hold(token), self.lock.deadline_id()) else { return };
+        let (fence, is_expired) = (hold.fence, hold.deadline.reached(self.course.now.ms));
+        let why = if is_expired { Some(EndReason::Expired) } else { self.engine.notes.take_revoked((entry, fence)) };
+        if let Some(why) = why {
+            self.end_over(fence, why);
         }
     }
 

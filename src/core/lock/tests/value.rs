@@ -56,7 +56,9 @@ proptest! {
             prop_assert_eq!(lock.hold(&token("nobody")), None);
             prop_assert_eq!(lock.hold_of(Fence(0)), None);
         }
-        while let Some(hold) = lock.take_expired(UnixMs(3)) {
+        while let Some((deadline, fence)) = lock.first().filter(|(deadline, _)| deadline.reached(UnixMs(3))) {
+            let hold = lock.take(fence).unwrap();
+            prop_assert_eq!(hold.deadline, deadline);
             prop_assert!(plain.iter().all(|other| hold.deadline <= other.deadline));
             plain.retain(|other| *other != hold);
         }
