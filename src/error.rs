@@ -61,8 +61,8 @@ pub enum Error {
     NotHeld,
     /// A command that `LOCK.GUARD` never runs.
     #[display(
-        "ERR LOCK.GUARD runs neither SELECT nor another LOCK.GUARD, no script or function, and nothing that these may \
-         not run"
+        "ERR LOCK.GUARD runs neither SELECT nor another LOCK.GUARD, no script or function, nothing that these may not \
+         run, no CLUSTER SETSLOT, and in a script no WAIT"
     )]
     Unguarded,
     /// A guarded command whose keys the server does not tell.

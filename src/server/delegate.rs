@@ -47,6 +47,14 @@ const ASKS_FOR_CLIENT: [&[u8]; 2] = [b"LOCK.ACQUIRE", b"LOCK.MACQUIRE"];
 /// A command whose keys no server tells a module. So in a cluster nothing would check that this node serves them.
 const UNTOLD: &[u8] = b"MSETEX";
 
+/// Whether some server dies of this command behind a guard: of a wait for replicas in a script (Valkey 8.1), or of what nodes of a cluster
+/// are told about slots (Valkey).
+fn is_fatal(ctx: &Ctx<'_>, name: &[u8], first: Option<&[u8]>) -> bool {
+    let is = |word: &[u8], words: [&[u8]; 2]| words.iter().any(|other| word.eq_ignore_ascii_case(other));
+    is(name, [b"WAIT", b"WAITAOF"]) && ctx.flags().is_script()
+        || name.eq_ignore_ascii_case(b"CLUSTER") && first.is_some_and(|word| is(word, [b"SETSLOT", b"SYNCSLOTS"]))
+}
+
 /// The id of the client that sent the running command, or, if it is delegated, the command that named it.
 pub fn client_id(ctx: &Ctx<'_>) -> u64 {
     match CLIENT.swap(0, Ordering::Relaxed) {
@@ -72,6 +80,9 @@ pub fn run(ctx: &mut Ctx<'_>, mut args: Args<'_>) -> Delegated {
         return Delegated::Unchecked;
     }
     let words: SmallVec<[Arg<'_>; 8]> = std::iter::from_fn(|| args.next().ok()).collect();
+    if is_fatal(ctx, name.to_bytes(), words.first().map(|word| word.bytes())) {
+        return Delegated::Unfit;
+    }
     // Another module may run our command for no user.
     [RunAs::Client, RunAs::Module]
         .into_iter()

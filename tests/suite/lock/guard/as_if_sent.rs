@@ -185,3 +185,33 @@ fn so_it_is_on_a_node_of_a_cluster() {
     let mut client = held(server);
     sweep(&mut client, server);
 }
+
+#[test]
+fn so_it_is_in_a_script() {
+    let server = Server::start();
+    let mut client = held(&server);
+    for (name, arity, _) in all_commands(&mut client) {
+        let least = usize::try_from(arity.abs()).expect("small");
+        for filler in ["0", "{lock}x"] {
+            let mut call: Vec<&str> =
+                vec!["EVAL", "return redis.pcall(unpack(ARGV))", "1", "lock", "LOCK.GUARD", "lock", "t"];
+            call.extend(name.split(' '));
+            call.resize(call.len().max(least + 7), filler);
+            client.send(&call);
+            let reply = String::from_utf8_lossy(&client.read_raw()).into_owned();
+            assert!(!name.starts_with("wait") || reply.starts_with("-ERR"), "{call:?}: {reply}");
+            client.expect("LOCK.ACQUIRE lock TOKEN t PX 3600000", ANY);
+        }
+    }
+    assert!(!server.log().contains("panicked"), "{}", server.log());
+}
+
+#[test]
+fn what_nodes_are_told_about_slots_is_refused() {
+    let cluster = Cluster::start(1);
+    let server = cluster.node(0);
+    let mut client = held(server);
+    let slot = cluster.slot("lock");
+    client.expect(format!("LOCK.GUARD lock t CLUSTER SETSLOT {slot} STABLE"), err(&REFUSED[1..]));
+    client.expect("LOCK.GUARD lock t cluster syncslots CAPA x", err(&REFUSED[1..]));
+}
