@@ -228,10 +228,10 @@ func (r *request) quick(ctx context.Context, via sender, command Command) (any, 
 // free sends a release until it is answered, and says whether an attempt may have done it without an answer. If one of the keys has another
 // value, nothing is released together: then each is by itself.
 func (r *request) free(ctx context.Context, more ...string) (reply any, doubted bool, err error) {
-	reply, doubted, err = r.insist(ctx, r.words("RELEASE", more...))
+	reply, doubted, err = r.insist(ctx, r.release(r.keys, more...))
 	if len(r.keys) > 1 && errors.Is(classify(err), errOtherValue) {
 		for _, key := range r.keys {
-			_, _, _ = r.insist(ctx, Command{append([]string{"LOCK.RELEASE", key, r.token}, more...), 1})
+			_, _, _ = r.insist(ctx, r.release([]string{key}, more...))
 		}
 	}
 	return reply, doubted, err
@@ -290,7 +290,7 @@ func (r *request) stands(ctx context.Context) bool {
 
 // replicate waits until the replicas have the grant.
 func (r *request) replicate(ctx context.Context, conn Conn) error {
-	reply, err := r.quick(ctx, conn, Command{[]string{"WAIT", number(int64(r.replicas)), ms(replication)}, 0})
+	reply, err := r.quick(ctx, conn, Command{Words: []string{"WAIT", number(int64(r.replicas)), ms(replication)}})
 	if err != nil {
 		return err
 	}
@@ -313,7 +313,7 @@ func (r *request) withdraw() {
 func (r *request) vacate(again bool) {
 	if r.asked.wait() || again {
 		time.Sleep(pause)
-		_, _ = ask(context.Background(), r.client, r.words("RELEASE"), patience, true, &r.sent)
+		_, _ = ask(context.Background(), r.client, r.release(r.keys), patience, true, &r.sent)
 	}
 	r.sent.wait()
 	r.claimed.end()

@@ -3,9 +3,11 @@ package lockstock
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
+	"time"
 )
 
 // claims are the acquisitions by named tokens, until their holds have ended. A token is one holder for the server: two holds of one token
@@ -13,7 +15,9 @@ import (
 var claims = struct {
 	sync.Mutex
 	of map[place]*claim
-}{of: map[place]*claim{}}
+	// The requests of those that are over, where some may arrive late.
+	late map[place]*late
+}{of: map[place]*claim{}, late: map[place]*late{}}
 
 // place is a token's place in a lock.
 type place struct {
@@ -24,6 +28,7 @@ type place struct {
 // claim is nil for a token that is used once.
 type claim struct {
 	places []place
+	late   *late
 	// How many ends follow, and the channel that is closed by the last one.
 	leaving int
 	over    chan struct{}
@@ -59,7 +64,7 @@ func (r *request) claim(ctx, caller context.Context) (*claim, error) {
 	if !r.named {
 		return nil, nil
 	}
-	c := &claim{}
+	c := &claim{late: &r.late}
 	for _, key := range r.keys {
 		c.places = append(c.places, place{r.client, key, r.token})
 	}
@@ -68,6 +73,11 @@ func (r *request) claim(ctx, caller context.Context) (*claim, error) {
 		other := c.other()
 		if other == nil {
 			c.take()
+			for _, place := range c.places {
+				if earlier := claims.late[place]; earlier != nil {
+					c.late.join(earlier)
+				}
+			}
 			claims.Unlock()
 			return c, nil
 		}
@@ -132,10 +142,27 @@ func (c *claim) end() {
 	if c.leaving--; c.leaving > 0 {
 		return
 	}
+	c.warn()
 	for _, place := range c.places {
 		if claims.of[place] == c {
 			delete(claims.of, place)
 		}
 	}
 	close(c.over)
+}
+
+// warn has later claims know for a while what may arrive late.
+func (c *claim) warn() {
+	if c.late.counts(century, now()) == century {
+		// None may.
+		return
+	}
+	for _, place := range c.places {
+		claims.late[place] = c.late
+	}
+	time.AfterFunc(lateness, func() {
+		claims.Lock()
+		defer claims.Unlock()
+		maps.DeleteFunc(claims.late, func(_ place, one *late) bool { return one == c.late })
+	})
 }

@@ -32,6 +32,15 @@ const (
 type Command struct {
 	Words []string
 	Key   int
+
+	// Where one is noted that sets the lease of a token, and to what.
+	late  *late
+	lease time.Duration
+}
+
+func (c Command) setting(late *late, lease time.Duration) Command {
+	c.late, c.lease = late, lease
+	return c
 }
 
 // Acquires says whether the command asks for a lock.
@@ -123,8 +132,10 @@ func once(ctx context.Context, via sender, command Command, sent *pending) (any,
 	}
 	answers := make(chan answer, 1)
 	sent.add(1)
+	end := command.late.begin(command.lease)
 	go func() {
 		reply, err := via.Do(ctx, command)
+		end(err)
 		sent.add(-1)
 		answers <- answer{reply, err}
 	}()

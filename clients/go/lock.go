@@ -51,11 +51,11 @@ type hold struct {
 
 // begin makes the lock of a grant whose lease counts from since, unless that is over.
 func begin(ctx context.Context, r *request, fence int64, since time.Duration, conn *session) (*Lock, error) {
-	if now() >= since+r.lease {
-		return nil, fmt.Errorf("%w: the grant came when its lease was over", ErrUnreachable)
-	}
 	h := &hold{request: r, fence: fence, outer: around(ctx), conn: conn, stopped: make(chan struct{}), turn: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
 	h.last(r.lease, since)
+	if h.left() == 0 {
+		return nil, fmt.Errorf("%w: the grant came when its lease was over", ErrUnreachable)
+	}
 	h.ctx, h.cancel = context.WithCancelCause(context.WithValue(ctx, inside{}, h))
 	lock := &Lock{h}
 	runtime.AddCleanup(lock, (*hold).drop, h)
@@ -80,9 +80,10 @@ func (h *hold) drop() {
 	h.stop()
 }
 
-// last has the lease count from since.
+// last has the lease count from since, or as much of it as no late request cuts short.
 func (h *hold) last(lease, since time.Duration) {
-	h.lease, h.until, h.next = lease, since+lease, since+lease/3
+	counts := h.request.late.counts(lease, since)
+	h.lease, h.until, h.next = lease, since+counts, since+counts/3
 }
 
 // Context ends when the hold does, or the context that the lock was acquired with. [context.Cause] is then [ErrLost], [ErrReleased] or
@@ -123,8 +124,8 @@ func (l *Lock) Owned(ctx context.Context) (bool, error) {
 }
 
 // Extend has the hold last for lease from now on (0: the lease that it was acquired with), and every extension after it. It is only needed
-// with [Unattended], or to change the lease. A shorter lease counts from now on even if no answer comes. The error is an [ErrLost] if the
-// hold has ended.
+// with [Unattended], or to change the lease. A shorter lease counts from now on even if no answer comes. For a minute after a request that was
+// not answered, and may arrive late, a longer lease counts as that of this request. The error is an [ErrLost] if the hold has ended.
 func (l *Lock) Extend(ctx context.Context, lease time.Duration) error {
 	h := l.hold
 	if lease == 0 {
@@ -175,7 +176,7 @@ func (l *Lock) Guard(ctx context.Context, args ...any) (any, error) {
 }
 
 func (h *hold) guard(key string, words ...string) Command {
-	return Command{append([]string{"LOCK.GUARD", key, h.request.token, "FENCE", number(h.fence)}, words...), 1}
+	return Command{Words: append([]string{"LOCK.GUARD", key, h.request.token, "FENCE", number(h.fence)}, words...), Key: 1}
 }
 
 // Release ends the hold, within five seconds or the rest of its lease, and its context at once. The error is an [ErrLost] if it had ended
@@ -227,6 +228,10 @@ func (h *hold) release(left time.Duration) {
 	switch {
 	case err == nil && reply == h.request.count():
 	case err != nil && !gone:
+		if doubted {
+			// It may come late. If the token has asked again by then, it has the same hold, with this fence.
+			h.request.late.begin(brief)(errNoAnswer)
+		}
 		h.outcome = fmt.Errorf("%w (%s): %w", ErrNotReleased, h.request.name(), err)
 	case gone && doubted && !h.lost:
 		// An attempt that was not answered may have done it, but not for a hold that was lost before.
@@ -309,7 +314,7 @@ func (h *hold) look(extends bool) {
 	if h.extend(ctx, lease, extends, h.conn, within) != nil {
 		h.mutex.Lock()
 		defer h.mutex.Unlock()
-		h.next = now() + lease/20
+		h.next = now() + h.request.late.counts(lease, now())/20
 	}
 }
 

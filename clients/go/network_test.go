@@ -3,6 +3,7 @@ package lockstock_test
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"runtime"
 	"strings"
@@ -27,12 +28,28 @@ type relay struct {
 	delay atomic.Int64
 	// Whether a connection ends in place of its next answer.
 	cut atomic.Bool
+	// What overtakes the next request of a kind, or nil.
+	overtakes atomic.Pointer[overtakes]
 	// How many connections there were, and how many of them, the first ones, are dead without a word, or late with what is asked.
 	made, dead, late atomic.Int64
 }
 
 // lateness is longer than a request without an answer is waited for.
 const lateness = 5 * time.Second
+
+// overtakes has the connection of the next request with this word cut, the network be dead from then on if it says so, and the request come to the
+// server so much later.
+type overtakes struct {
+	word string
+	by   time.Duration
+	dead bool
+}
+
+// overtake begins that, and returns what waits until the connection is cut.
+func (s *server) overtake(r *relay, what overtakes) (cut func()) {
+	r.overtakes.Store(&what)
+	return func() { s.eventually("it is overtaken", func() bool { return r.overtakes.Load() == nil }) }
+}
 
 // relay makes a way to the server.
 func (s *server) relay() *relay {
@@ -90,6 +107,15 @@ func (r *relay) carry(from, to net.Conn, number int64, answers bool) {
 		due := time.Now().Add(time.Duration(r.delay.Load()))
 		if !answers && number <= r.late.Load() {
 			due = due.Add(lateness)
+		}
+		one := r.overtakes.Load()
+		if one != nil && !answers && strings.Contains(string(bytes[:count]), one.word) && r.overtakes.CompareAndSwap(one, nil) {
+			parcels <- parcel{bytes[:count], time.Now().Add(one.by)}
+			if one.dead {
+				r.dead.Store(math.MaxInt64)
+			}
+			from.Close()
+			return
 		}
 		if !lost {
 			parcels <- parcel{bytes[:count], due}

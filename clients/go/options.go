@@ -61,6 +61,7 @@ type request struct {
 	// The acquisitions that may still arrive, and the other commands.
 	asked, sent pending
 	claimed     *claim
+	late        late
 }
 
 func (r *request) check() error {
@@ -138,23 +139,32 @@ func (r *request) acquisition(waits ...string) Command {
 	if r.session {
 		words = append(words, "SESSION")
 	}
-	return Command{append(words, waits...), key}
+	return Command{Words: append(words, waits...), Key: key}.setting(&r.late, r.lease)
 }
 
 // words are those of RELEASE or EXTEND, or of their forms for several keys, then more.
-func (r *request) words(verb string, more ...string) Command {
-	words, key := []string{"LOCK." + verb, r.keys[0], r.token}, 1
-	if len(r.keys) > 1 {
-		words, key = append([]string{"LOCK.M" + verb, r.token, number(int64(len(r.keys)))}, r.keys...), 3
+func (r *request) words(verb string, keys []string, more ...string) Command {
+	words, key := []string{"LOCK." + verb, keys[0], r.token}, 1
+	if len(keys) > 1 {
+		words, key = append([]string{"LOCK.M" + verb, r.token, number(int64(len(keys)))}, keys...), 3
 	}
-	return Command{append(words, more...), key}
+	return Command{Words: append(words, more...), Key: key}
 }
 
 func (r *request) extension(fence int64, lease time.Duration) Command {
-	return r.words("EXTEND", "PX", ms(lease), "FENCE", number(fence))
+	return r.words("EXTEND", r.keys, "PX", ms(lease), "FENCE", number(fence)).setting(&r.late, lease)
 }
 
-func look(key string) Command { return Command{[]string{"LOCK.INFO", key}, 1} }
+// release releases some of the keys. Without a fence, one that comes late may end the next hold of the token.
+func (r *request) release(keys []string, fence ...string) Command {
+	command := r.words("RELEASE", keys, fence...)
+	if len(fence) > 0 {
+		return command
+	}
+	return command.setting(&r.late, brief)
+}
+
+func look(key string) Command { return Command{Words: []string{"LOCK.INFO", key}, Key: 1} }
 
 // Locked says whether the lock of this key is held.
 func Locked(ctx context.Context, client Client, key string) (bool, error) {

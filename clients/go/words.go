@@ -109,7 +109,7 @@ func (w *words) ask(ctx context.Context, repeatable bool) (any, error) {
 	if w.err != nil {
 		return nil, w.err
 	}
-	return ask(ctx, w.client, Command{w.words, w.key}, patience, repeatable, &pending{})
+	return ask(ctx, w.client, Command{Words: w.words, Key: w.key}, patience, repeatable, &pending{})
 }
 
 func (w *words) outcome(ctx context.Context) (Outcome, error) {
