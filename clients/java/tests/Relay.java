@@ -2,6 +2,7 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.nio.charset.StandardCharsets;
 import java.util.concurrent.DelayQueue;
 import java.util.concurrent.Delayed;
 import java.util.concurrent.TimeUnit;
@@ -20,8 +21,16 @@ final class Relay implements AutoCloseable {
     /** How many of them, the first ones, are late with what is asked, and by how much. What is under way is gone when one is reset. */
     volatile int late;
     volatile long lateMs;
+    /** What overtakes the next request of a kind, or null. */
+    volatile Overtakes overtakes;
     private final ServerSocket door;
     private final Server server;
+
+    /**
+     * Has the connection of the next request with this word cut, the network be dead from then on if it says so, and the request come to the server so
+     * much later.
+     */
+    record Overtakes(String word, long ms, boolean dead) {}
 
     private record Parcel(byte[] bytes, long due) implements Delayed {
         @Override
@@ -76,7 +85,10 @@ final class Relay implements AutoCloseable {
                     // In order, though the delay is less than it was.
                     long delay = !answers && number <= late ? lateMs : delayMs;
                     last = Math.max(last + 1, System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(delay));
+                    Overtakes one = answers ? null : overtaken(bytes, count);
+                    if (one != null) last = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(one.ms);
                     if (!lost) parcels.add(new Parcel(java.util.Arrays.copyOf(bytes, count), last));
+                    if (one != null) break;
                 }
             } catch (IOException reset) {
                 if (number <= late) parcels.clear();
@@ -85,6 +97,14 @@ final class Relay implements AutoCloseable {
                 parcels.add(new Parcel(new byte[0], last + 1));
             }
         });
+    }
+
+    private synchronized Overtakes overtaken(byte[] bytes, int count) {
+        Overtakes one = overtakes;
+        if (one == null || !new String(bytes, 0, count, StandardCharsets.ISO_8859_1).contains(one.word)) return null;
+        overtakes = null;
+        if (one.dead) dead = Integer.MAX_VALUE;
+        return one;
     }
 
     private static void begin(Expect.Step step) {

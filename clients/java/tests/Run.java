@@ -58,7 +58,7 @@ public final class Run {
     public static void main(String[] args) throws Exception {
         warm();
         List<Case> cases = new ArrayList<>();
-        for (Class<?> tests : List.of(ClockTests.class, LockTests.class, ArgumentTests.class, TroubleTests.class, NetworkTests.class, RefusalTests.class, StockTests.class,
+        for (Class<?> tests : List.of(ClockTests.class, LockTests.class, ArgumentTests.class, TroubleTests.class, NetworkTests.class, LateTests.class, RefusalTests.class, StockTests.class,
                 ClusterTests.class, SentinelTests.class, PageTests.class, StormTests.class)) {
             Method[] methods = tests.getDeclaredMethods();
             Arrays.sort(methods, Comparator.comparing(Method::getName));

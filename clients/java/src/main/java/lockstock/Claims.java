@@ -2,6 +2,7 @@ package lockstock;
 
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -9,11 +10,14 @@ import java.util.concurrent.CompletableFuture;
 /** The requests and holds of a client, by key: so that no thread waits for itself, and no two are taken for one. */
 final class Claims {
     private final Map<String, Set<Claim>> claims = new HashMap<>();
+    /** By key and token: the requests of those that are over, where some may arrive late. */
+    private final Map<List<String>, Late> late = new HashMap<>();
 
     /** One request, and the hold that it gets. A hold of an asynchronous request belongs to no thread. */
     static final class Claim {
         private final Lock lock;
         private final String token;
+        private final Late late;
         private final Thread thread;
         private final boolean waits;
         /** The hold, when there is one. */
@@ -21,9 +25,10 @@ final class Claims {
         /** The withdrawal of the request, or of what is left of it when its hold has ended, if there is one. */
         volatile CompletableFuture<?> withdrawal;
 
-        Claim(Lock lock, String token, Thread thread, boolean waits) {
-            this.lock = lock;
-            this.token = token;
+        Claim(Request request, Thread thread, boolean waits) {
+            lock = request.lock;
+            token = request.token;
+            late = request.late;
             this.thread = thread;
             this.waits = waits;
         }
@@ -60,6 +65,11 @@ final class Claims {
                 if (leaving == null) refuse(key, claim, other, spare);
                 else if (other.token.equals(claim.token)) return leaving;
             }
+        }
+        for (String key : claim.lock.keys()) {
+            for (Claim over : claims.getOrDefault(key, Set.of())) if (over.token.equals(claim.token)) claim.late.join(over.late);
+            Late earlier = late.get(List.of(key, claim.token));
+            if (earlier != null) claim.late.join(earlier);
         }
         note(claim);
         return null;
@@ -104,5 +114,13 @@ final class Claims {
                 return all.isEmpty() ? null : all;
             });
         }
+        // With no other token anything is asked for again.
+        if (!claim.lock.isNamed() || !claim.late.isSome()) return;
+        for (String key : claim.lock.keys()) late.put(List.of(key, claim.token), claim.late);
+        Background.after(Late.LATE, () -> forget(claim.late));
+    }
+
+    private synchronized void forget(Late one) {
+        late.values().removeIf(other -> other == one);
     }
 }

@@ -9,10 +9,13 @@ import java.util.concurrent.CompletableFuture;
 
 import lockstock.Library.Wire;
 
-/** One command: its words, its (first) key, by which the server of a cluster is found, and where it is noted as long as it may arrive. */
-record Command(List<byte[]> words, String key, Set<CompletableFuture<?>> pending) {
+/**
+ * One command: its words, its (first) key, by which the server of a cluster is found, and where it is noted as long as it may arrive; and where, if it
+ * sets the lease of a token, and to what.
+ */
+record Command(List<byte[]> words, String key, Set<CompletableFuture<?>> pending, Late late, long lease) {
     Command(List<byte[]> words, String key) {
-        this(words, key, null);
+        this(words, key, null, null, 0);
     }
 
     static Command of(String key, Object... words) {
@@ -27,7 +30,12 @@ record Command(List<byte[]> words, String key, Set<CompletableFuture<?>> pending
 
     /** The command, noted from when it is sent until it is answered or its connection is closed. */
     Command notedIn(Set<CompletableFuture<?>> pending) {
-        return new Command(words, key, pending);
+        return new Command(words, key, pending, late, lease);
+    }
+
+    /** The command, noted as one that sets the lease. */
+    Command setting(Late late, long lease) {
+        return new Command(words, key, pending, late, lease);
     }
 
     /** Is completed when none of these can arrive any more. */
@@ -37,10 +45,13 @@ record Command(List<byte[]> words, String key, Set<CompletableFuture<?>> pending
 
     /** Sends it. */
     CompletableFuture<Object> over(Wire wire) {
+        if (late != null) late.begin(lease);
         CompletableFuture<Object> sent = wire.send(words);
-        if (pending == null) return sent;
-        pending.add(sent);
-        return sent.whenComplete((reply, error) -> pending.remove(sent));
+        if (pending != null) pending.add(sent);
+        return sent.whenComplete((reply, error) -> {
+            if (late != null) late.end(lease, error);
+            if (pending != null) pending.remove(sent);
+        });
     }
 
     static byte[] bytes(Object word) {

@@ -114,7 +114,8 @@ public final class Hold implements AutoCloseable {
     }
 
     /**
-     * Has the hold last for a lease from now on, and every extension after it.
+     * Has the hold last for a lease from now on, and every extension after it. For a minute after a request that was not answered, and may arrive late, a
+     * longer lease counts as that of this request.
      *
      * @param lease from a millisecond on
      * @throws LostException if the hold has ended

@@ -201,7 +201,7 @@ public final class Lock {
         if (Thread.interrupted()) throw new InterruptedException(this + ": interrupted before it was asked for");
         Request request = new Request(this, token == null ? Tokens.random() : token);
         long nanos = wait.compareTo(Check.CENTURY) < 0 ? wait.toNanos() : Long.MAX_VALUE;
-        Claims.Claim claim = new Claims.Claim(this, request.token, thread, nanos > 0);
+        Claims.Claim claim = new Claims.Claim(request, thread, nanos > 0);
         long begun = Clock.now();
         client.claims.enter(claim, Request.hard(begun, nanos));
         try {
@@ -243,6 +243,10 @@ public final class Lock {
 
     Duration lease() {
         return lease;
+    }
+
+    boolean isNamed() {
+        return token != null;
     }
 
     boolean isShared() {

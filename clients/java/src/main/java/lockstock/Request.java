@@ -28,6 +28,7 @@ final class Request {
     private final Servers servers;
     /** What was sent and may arrive yet, even after what is sent later over another connection. */
     private final Set<CompletableFuture<?>> pending = ConcurrentHashMap.newKeySet();
+    final Late late = new Late();
     /** Whether the server may know of it, though nobody has its answer. */
     private boolean doubted;
     /** Is completed when the server has been told that it has ended, as far as possible; null: it need not be told. */
@@ -100,8 +101,8 @@ final class Request {
 
     /** The hold of a grant whose lease counts from {@code since}. */
     private Tenure begin(long fence, long since, Line line) {
-        if (Clock.now() - since >= lock.lease().toNanos()) throw new UnreachableException(lock + ": granted, but the answer came after the lease", null);
-        return new Tenure(this, fence, since, line);
+        if (Clock.now() - since < late.counts(lock.lease().toNanos(), since)) return new Tenure(this, fence, since, line);
+        throw new UnreachableException(lock + ": granted, but the answer came after the lease", null);
     }
 
     /** Asks once; null if others have the lock. */
@@ -204,11 +205,6 @@ final class Request {
         throw new NotReplicatedException(lock + ": " + reply + " of " + lock.replicas() + " replicas took the grant, so it was released", null);
     }
 
-    /** The requests that may arrive yet. */
-    Set<CompletableFuture<?>> pending() {
-        return pending;
-    }
-
     /** Withdraws what was given up, if it may arrive yet: it would be granted to nobody, or end what the token gets next. Null: there is nothing. */
     synchronized CompletableFuture<Void> leftovers() {
         if (!pending.isEmpty() && (withdrawal == null || withdrawal.isDone())) withdrawal = withdrawn();
@@ -257,7 +253,7 @@ final class Request {
         if (lock.isLimited()) words.addAll(List.of("LIMIT", lock.limit()));
         if (lock.isSession()) words.add("SESSION");
         if (wait != null) words.addAll(List.of("WAIT", wait));
-        return Command.of(key(), words).notedIn(pending);
+        return Command.of(key(), words).notedIn(pending).setting(late, lock.lease().toNanos());
     }
 
     /** RELEASE or EXTEND, or their forms for several keys, then more. */
@@ -273,22 +269,27 @@ final class Request {
         return Command.of(key(), words);
     }
 
-    Command release(Object... more) {
-        return words("RELEASE", more).notedIn(pending);
+    Command release(Object... fence) {
+        return ending(words("RELEASE", fence), fence);
+    }
+
+    /** Without a fence, one that comes late may end the next hold of the token. */
+    private Command ending(Command release, Object... fence) {
+        return fence.length > 0 ? release.notedIn(pending) : release.notedIn(pending).setting(late, Tenure.BRIEF);
     }
 
     /** Releases each of several locks by itself: if one of the keys has another value, nothing was released together. */
-    CompletableFuture<Void> releaseApart(Object... more) {
+    CompletableFuture<Void> releaseApart(Object... fence) {
         if (count() == 1) return CompletableFuture.completedFuture(null);
         return CompletableFuture.allOf(lock.keys().stream().map(key -> {
             List<Object> words = new ArrayList<>(List.of("LOCK.RELEASE", key, token));
-            words.addAll(List.of(more));
-            return servers.ask(Command.of(key, words).notedIn(pending), Servers.PATIENCE, true);
+            words.addAll(List.of(fence));
+            return servers.ask(ending(Command.of(key, words), fence), Servers.PATIENCE, true);
         }).toArray(CompletableFuture[]::new));
     }
 
     Command extension(long fence, long lease) {
-        return words("EXTEND", "PX", Check.ms(lease), "FENCE", fence);
+        return words("EXTEND", "PX", Check.ms(lease), "FENCE", fence).setting(late, lease);
     }
 
     /** The grant has ended. */

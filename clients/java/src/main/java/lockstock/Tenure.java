@@ -3,10 +3,8 @@ package lockstock;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
@@ -16,6 +14,8 @@ import lockstock.Servers.Line;
 final class Tenure {
     /** The longest look away from the clock, which goes on while the machine sleeps though timers do not. So often a session is looked after, too. */
     private static final long GLANCE = TimeUnit.SECONDS.toNanos(1);
+    /** The lease of a hold that a late release may end: it is extended, and so looked after, each second. */
+    static final long BRIEF = 3 * GLANCE;
     private static final long LEAST = TimeUnit.MILLISECONDS.toNanos(200);
     private static final System.Logger LOG = System.getLogger("lockstock");
 
@@ -45,10 +45,6 @@ final class Tenure {
     private Throwable reason;
     /** Extensions go one after another, so that the last one counts. */
     private CompletableFuture<Boolean> turn = CompletableFuture.completedFuture(true);
-    /** What sets the lease, and may arrive yet. */
-    private final Set<CompletableFuture<?>> setting = ConcurrentHashMap.newKeySet();
-    /** The shortest lease that one of these sets. */
-    private long shortest;
 
     /** The lease counts from {@code since}. */
     Tenure(Request request, long fence, long since, Line line) {
@@ -56,9 +52,8 @@ final class Tenure {
         this.fence = fence;
         this.line = line;
         servers = request.lock.client.servers;
-        lease = shortest = request.lock.lease().toNanos();
-        setting.addAll(request.pending());
-        until = since + lease;
+        lease = request.lock.lease().toNanos();
+        until = since + request.late.counts(lease, since);
         next = since + interval();
         Background.after(0, this::keep);
     }
@@ -94,8 +89,14 @@ final class Tenure {
         return reason;
     }
 
-    private synchronized long interval() {
-        return line != null ? Math.min(GLANCE, lease / 3) : lease / 3;
+    private long interval() {
+        long part = counts() / 3;
+        return line != null ? Math.min(GLANCE, part) : part;
+    }
+
+    /** How much of the lease counts. */
+    private synchronized long counts() {
+        return request.late.counts(lease, Clock.now());
     }
 
     /** Extends the hold in time, and tells when it is over. */
@@ -123,7 +124,7 @@ final class Tenure {
         looked.whenComplete((held, error) -> {
             synchronized (this) {
                 // No answer says nothing; the clock does.
-                next = error == null ? now + interval() : Clock.now() + Math.min(lease / 20, GLANCE);
+                next = error == null ? now + interval() : Clock.now() + Math.min(counts() / 20, GLANCE);
                 asking = false;
             }
             if (error == null && !held) lose();
@@ -153,38 +154,28 @@ final class Tenure {
     /** Has the hold last for a lease (0: as long as before) from now on, and for every extension after it. False if it has ended. */
     synchronized CompletableFuture<Boolean> extend(long nanos, long within) {
         long end = Clock.now() + within;
-        // One that must wait for too long holds up no later one.
-        turn = turn.handle((before, error) -> null).thenCompose(free -> Servers.limit(shorter(nanos), end)).thenCompose(free -> {
+        turn = turn.handle((before, error) -> null).thenCompose(free -> {
             // What was told to be lost stays so, though the server may have it still.
             if (left() == 0) return CompletableFuture.completedFuture(false);
             long since = Clock.now(), span = nanos == 0 ? lease() : nanos;
             if (since >= end) return CompletableFuture.failedFuture(new TimeoutException("no answer in time"));
-            Command command = request.extension(fence, span).notedIn(setting);
             synchronized (this) {
-                shortest = Math.min(shortest, span);
                 // A shorter lease counts from now on, for its answer may be lost.
                 until = Math.min(until, since + span);
                 next = Math.min(next, since + span / 3);
             }
-            return ask(command, end - since).handle((reply, error) -> {
+            return ask(request.extension(fence, span), end - since).handle((reply, error) -> {
                 if (error != null) return over(error);
                 synchronized (this) {
                     if (over || !Long.valueOf(1).equals(reply)) return false;
                     lease = span;
-                    until = since + span;
+                    until = since + request.late.counts(span, since);
                     next = since + interval();
                     return true;
                 }
             });
         });
         return Servers.limit(turn.copy(), end);
-    }
-
-    /** Is completed when nothing can arrive any more that sets a shorter lease than this one (0: the present one). */
-    private synchronized CompletableFuture<Void> shorter(long nanos) {
-        setting.removeIf(CompletableFuture::isDone);
-        if (setting.isEmpty()) shortest = Long.MAX_VALUE;
-        return (nanos == 0 ? lease : nanos) > shortest ? Command.settled(setting) : CompletableFuture.completedFuture(null);
     }
 
     /** Asks over the client; or over the line, if there is one, and over the client if no answer comes there in half of the time. */
@@ -234,6 +225,10 @@ final class Tenure {
                 CompletableFuture<?> apart = error == null ? CompletableFuture.completedFuture(null) : request.releaseApart("FENCE", fence);
                 apart.whenComplete((all, unsure) -> end(nothing && doubt != null && !ended.isDone() ? End.UNSURE : End.LOST, doubt));
             } else if (!Servers.passesForRelease(error) || Clock.now() + Servers.PAUSE >= end) {
+                if (doubt != null || !Servers.isNothingDone(error)) {
+                    // It may come late. If the token has asked again by then, it has the same hold, with this fence.
+                    request.late.doubt(BRIEF);
+                }
                 end(End.UNSURE, error);
             } else {
                 Background.after(Servers.PAUSE, () -> release(command, end, Servers.isNothingDone(error) ? doubt : error));
