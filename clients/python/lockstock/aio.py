@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 from .aio_wires import Wire, behind, within
 from .claims import Claim
-from .clients import AsyncClient, check, made_of
+from .clients import AsyncClient, check, is_cluster, made_of
 from .errors import LockstockError, NotGranted, NotHeld, NotReleased, is_answer, is_told, named
 from .holds import LOOK, Agenda, Held, Shared, _wait, limit_of, rounds
 from .locks import BEHIND, WITHDRAW, _place
@@ -294,17 +294,22 @@ async def _extend(holds: list[Any]) -> None:
     if not any(hold._asked for hold in holds):
         # A loop that ends has this done twice, perhaps.
         return
-    sent = now()
+    client, sent, limit = holds[0]._client, now(), limit_of(holds)
     replies: list[Any] = [None] * len(holds)
     try:
         # All are sent before the first answer is waited for.
-        asks = holds[0]._client.pipeline(transaction=False)
-        for hold in holds:
-            asks.execute_command(*hold._question())
-        replies = await within(asks.execute(raise_on_error=False), limit_of(holds) - sent)
+        asks, questions = client.pipeline(transaction=False), [hold._question() for hold in holds]
+        for question in questions:
+            asks.execute_command(*question)
+        options = {"allow_redirections": False} if is_cluster(client) else {}
+        replies = await within(asks.execute(raise_on_error=False, **options), limit - sent)
+        for place, said in enumerate(replies):
+            if isinstance(said, Exception):
+                wire = Wire(client, holds[place].keys[0])
+                replies[place] = await within(wire.led(questions[place], said), limit - now())
     finally:
         if not all([hold._heard(reply, sent) for hold, reply in zip(holds, replies)]):
-            await Wire(holds[0]._client, holds[0].keys[0]).learn()
+            await Wire(client, holds[0].keys[0]).learn()
 
 
 _keepers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Keeper] = weakref.WeakKeyDictionary()

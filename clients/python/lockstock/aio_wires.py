@@ -196,7 +196,28 @@ class Wire:
                 await connection.disconnect(nowait=True)
 
     async def _ask(self, step: Ask) -> list[Any]:
-        return [await answer(self._client.execute_command(*command)) for command in step.commands]
+        return [await self._one(command) for command in step.commands]
+
+    async def _one(self, command: Sequence[Any]) -> Any:
+        client = self._client
+        if not is_cluster(client):
+            return await answer(client.execute_command(*command))
+        try:
+            await client.initialize()
+            said = await answer(client.get_node_from_key(self._key).execute_command(*command))
+        except Exception:
+            # The client looks for the server anew.
+            return await answer(client.execute_command(*command))
+        return await self.led(command, said)
+
+    async def led(self, command: Sequence[Any], said: Any) -> Any:
+        """The answer of the server to which this one leads. The client of a cluster may send ASKING over one of its connections to that server, and
+        the command over another."""
+        if is_moving(self._client, said):
+            return await self._follow(command, said)
+        if is_cluster(self._client) and kinds(said) & {"MovedError", "TryAgainError", "ClusterDownError"}:
+            return await answer(self._client.execute_command(*command))
+        return said
 
     async def _apart(self, step: Ask) -> list[Any]:
         try:

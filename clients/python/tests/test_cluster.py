@@ -12,7 +12,7 @@ import redis.asyncio
 import valkey
 import valkey.asyncio
 from conftest import CLUSTER_URL, Eye, away, ends_within, eventually, frozen
-from lockstock import AsyncLock, AsyncStock, Hold, Lock, NotReleased, Refused, Unreachable
+from lockstock import AsyncLock, AsyncStock, Hold, Lock, NotReleased, Refused, Stock, Unreachable
 from test_locks import run
 
 pytestmark = pytest.mark.breaks
@@ -41,6 +41,22 @@ def test_tasks_end_in_time_though_no_node_answers(key):
                     await AsyncStock(client).info(key + "a")
 
     asyncio.run(asyncio.wait_for(body(), 60))
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_so_do_threads(name, key):
+    with CLUSTERS[name]() as client, redis.RedisCluster.from_url(CLUSTER_URL) as cluster:
+        hold = Lock(client, key).acquire()
+        Stock(client).info(key + "a")
+        with contextlib.ExitStack() as all_frozen:
+            for node in cluster.get_nodes():
+                all_frozen.enter_context(frozen(cluster.get_redis_connection(node)))
+            with ends_within(1, 3), pytest.raises(Unreachable):
+                Lock(client, key + "b", wait=1).acquire()
+            with ends_within(4, 5.5), pytest.raises(NotReleased):
+                hold.release()
+            with ends_within(4, 5.5), pytest.raises(Unreachable):
+                Stock(client).info(key + "a")
 
 
 @pytest.mark.parametrize("name", CLUSTERS)
@@ -157,10 +173,15 @@ def test_a_lock_of_a_slot_that_is_moving_is_taken_and_extended_and_released(name
             Lock(client, key, session=True).acquire()
 
 
-def test_so_is_one_of_asyncio(key):
+@pytest.mark.parametrize("kind", [redis.asyncio.RedisCluster, valkey.asyncio.ValkeyCluster])
+def test_so_is_one_of_asyncio(kind, key):
     async def body():
-        client = redis.asyncio.RedisCluster.from_url(CLUSTER_URL)
-        kept = await AsyncLock(client, key + "kept", lease=3).acquire()
+        client = kind.from_url(CLUSTER_URL.replace("redis:", f"{kind.__module__.partition('.')[0]}:"))
+        await client.initialize()
+        kept = await AsyncLock(client, key + "kept", lease=3, wait=10).acquire()
+        for node in client.get_nodes():
+            # As in a program of many tasks: the client has several connections to each node, and takes them in turn.
+            await asyncio.gather(node.execute_command("PING"), node.execute_command("PING"))
         with half_moved(key):
             hold = await AsyncLock(client, key, lease=3).acquire()
             said = asyncio.create_task(AsyncLock(client, key, wait=60).acquire())
