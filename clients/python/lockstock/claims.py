@@ -118,10 +118,21 @@ class Claim:
 
     def is_late(self) -> None:
         """A request for the lock was not answered, and may arrive yet: it renews the hold that its token has then, by its lease."""
+        self._are_late({self._lease: now()})
+
+    def hand_over(self, late: dict[float, float]) -> None:
+        """Ends it, but not its hold, which another claim takes over. By these leases requests may arrive yet."""
+        # Something asks with this token again.
+        self.named = True
+        if late:
+            self._are_late(late)
+        self.end()
+
+    def _are_late(self, leases: dict[float, float]) -> None:
         with _turn:
             late = self._table.late
             for place in self._places:
-                late[place] = {**late.pop(place, {}), self._lease: now()}
+                late[place] = {**late.pop(place, {}), **leases}
             _shorten(late)
 
     @property

@@ -178,7 +178,10 @@ class Held:
         if self._session is not None:
             raise ValueError(f"{self._terms.name}: a session ends with its connection, and so cannot be handed over")
         self._over = self._whole = True
-        self._claim.end()
+        if self._extending:
+            # It may arrive after what is asked by the one that takes over.
+            self._doubt(self._lease)
+        self._claim.hand_over(self._late)
         return self.token, self.fence
 
     def _guard(self, command: tuple[Any, ...]) -> list[Any]:

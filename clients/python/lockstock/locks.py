@@ -194,7 +194,8 @@ class Lock(Shared[Hold]):
         return self.hold.execute(*command)
 
     def take_over(self, token: str, fence: int) -> Optional[Hold]:
-        """The hold that another process or thread has handed over, extended from now on; None: it is over."""
+        """The hold that another process or thread has handed over, extended from now on; None: it is over. Let the lease be no longer than that
+        of the hold: what another process has asked for last may arrive late."""
         terms, sent = self._terms, now()
         claim = Claim(self._client, terms, name("a token", token), True)
         if not _asked(self._client, terms, taking_over(terms, claim, whole("a fence", fence, 1), sent + RELEASE)):

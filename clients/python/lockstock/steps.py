@@ -80,6 +80,9 @@ def standing(terms: Terms, claim: Claim, wait: float, at_first: bool) -> Steps[O
             if reply is not None:
                 grant = yield from _made_sure(terms, claim, Grant(int(reply[1]), sent + terms.lease), end + PATIENCE)
                 if grant is not None:
+                    if now() >= grant.ends:
+                        # This process was kept from its work.
+                        raise TimeoutError("the grant came when its lease was over")
                     return grant
             if now() >= end or (apart and reply is None):
                 return None
@@ -105,6 +108,9 @@ def taking_over(terms: Terms, claim: Claim, fence: int, limit: float) -> Steps[b
         yield from claiming(terms, claim, limit)
         words = terms.extend(claim.token, fence, terms.lease)
         held = yield from unless_over(insistently(words, limit, False, claim.is_late))
+        if held != 1 and terms.count > 1:
+            # One of the keys has been taken away. The others would be held for nobody.
+            yield from releasing(terms, claim.token, fence, limit)
         return bool(held == 1)
     finally:
         if held != 1:

@@ -116,6 +116,25 @@ def test_so_it_is_by_tasks(key):
     play(lambda client: asyncio.wait_for(body(client), 60))
 
 
+@pytest.mark.parametrize("of_task", [False, True])
+@pytest.mark.parametrize("value", [None, "text"])
+def test_of_several_keys_of_which_one_was_taken_away_none_is_kept(server, key, value, of_task):
+    client, keys = server.client, (key + "a", key + "b")
+    token, fence = Lock(client, *keys, lease=900).acquire().hand_over()
+    client.delete(keys[1])
+    if value is not None:
+        client.set(keys[1], value)
+    if of_task:
+        play(lambda client: take_over(client, keys, token, fence))
+    else:
+        assert Lock(client, *keys).take_over(token, fence) is None
+    assert server.holders(keys[0]) == []
+
+
+async def take_over(client, keys, token, fence):
+    assert await AsyncLock(client, *keys).take_over(token, fence) is None
+
+
 def test_a_release_ends_the_hold_of_its_fence_and_no_other(server, client, key):
     """One token for two processes, or for a task that lost its hold and has another."""
     first = Lock(client, key, token="me").acquire()

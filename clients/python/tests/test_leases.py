@@ -6,6 +6,7 @@ import gc
 import importlib
 import importlib.util
 import linecache
+import math
 import sys
 import threading
 import time
@@ -17,6 +18,7 @@ import redis.asyncio
 from conftest import CLUSTER_URL, URL, Gate, cut, ends_within, eventually, frozen
 from lockstock import AsyncLock, Lock, Unreachable, aio, locks, terms
 from lockstock.terms import now
+from lockstock.wires import Wire
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from test_impatient import play
@@ -285,6 +287,53 @@ def test_nor_does_one_that_took_it_over(client, gate, key, of_task):
         assert not hold.held and not hold.owned()
 
 
+@pytest.mark.parametrize("of_task", [False, True])
+@pytest.mark.parametrize("word", [b"LOCK.ACQUIRE", b"LOCK.EXTEND"])
+def test_nor_does_one_of_a_hold_that_was_handed_over(gate, key, word, of_task):
+    async def body(client):
+        async with redis.asyncio.Redis(port=gate.port) as far:
+            if word == b"LOCK.ACQUIRE":
+                gate.delay(word, 3)
+            first = await AsyncLock(far, key, lease=3, wait=20, extend=False).acquire()
+            if word == b"LOCK.EXTEND":
+                gate.delay(word, 3)
+                assert await first.extend()
+            assert gate.delaying is None
+            hold = await AsyncLock(far, key, lease=60, extend=False).take_over(*first.hand_over())
+            await asyncio.sleep(7)
+            assert not hold.held and not await hold.owned()
+
+    if of_task:
+        return play(body)
+    with redis.Redis(port=gate.port) as far:
+        if word == b"LOCK.ACQUIRE":
+            gate.delay(word, 3)
+        first = Lock(far, key, lease=3, wait=20, extend=False).acquire()
+        if word == b"LOCK.EXTEND":
+            gate.delay(word, 3)
+            assert first.extend()
+        assert gate.delaying is None
+        hold = Lock(far, key, lease=60, extend=False).take_over(*first.hand_over())
+        time.sleep(7)
+        assert not hold.held and not hold.owned()
+
+
+def test_nor_does_one_that_is_on_its_way_while_the_hold_is_handed_over(gate, key):
+    async def body(client):
+        async with redis.asyncio.Redis(port=gate.port) as far:
+            first = await AsyncLock(far, key, lease=3, extend=False).acquire()
+            gate.slow_down(b"LOCK.EXTEND", 2)
+            on_its_way = asyncio.create_task(first.extend())
+            await asyncio.sleep(0.5)
+            gate.slow = None
+            hold = await AsyncLock(far, key, lease=60, extend=False).take_over(*first.hand_over())
+            await on_its_way
+            await asyncio.sleep(4.5)
+            assert not hold.held and not await hold.owned()
+
+    play(body)
+
+
 class Mute(Gate):
     """Does not tell that a connection has ended."""
 
@@ -436,6 +485,22 @@ def test_a_machine_that_has_slept_is_told_soon(client, key, monkeypatch, extend)
     slept = 3600
     assert hold.lost.wait(3)
     play(body)
+
+
+def test_a_grant_that_is_over_when_it_is_heard_of_lets_nobody_in(client, key, monkeypatch):
+    """The machine sleeps after the answer to the request, and after the one that makes sure of it."""
+    real, ask, slept = time.clock_gettime, Wire.ask, 0
+
+    def sleeps(wire, step):
+        nonlocal slept
+        answers = ask(wire, step)
+        slept += 100 if slept < 200 else 0
+        return answers
+
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: real(clock) + slept)
+    monkeypatch.setattr(Wire, "ask", sleeps)
+    with Lock(client, key, lease=30, wait=math.inf) as hold:
+        assert hold.held and hold.owned() and slept == 200
 
 
 def test_on_a_mac_its_clock_goes_on_while_it_sleeps(monkeypatch):
