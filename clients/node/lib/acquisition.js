@@ -49,7 +49,7 @@ class Acquisition {
   /** @type {(error: any) => void} */
   #reject;
   #pending;
-  #late = new Late();
+  #late;
   #end;
   #pause = PAUSES_MS[0];
   #over = false;
@@ -77,6 +77,7 @@ class Acquisition {
     this.channel = this.waits ? listener.channel(request.ownToken) : "";
     this.#end = begun + request.waitMs;
     this.#pending = new Pending(() => this.#withdraw());
+    this.#late = new Late(client, request);
     /** @type {any} */
     let settle;
     this.outcome = new Promise((resolve, reject) => (settle = { resolve, reject }));

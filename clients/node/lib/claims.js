@@ -29,10 +29,17 @@ class Claim {
     for (const name of this.#names) if (this.#claims.get(name) === this) this.#claims.delete(name);
   }
 
-  /** Ends it when the server has been told: what reaches the server after the next request of the token would end that one. @param {Promise<unknown>} told */
+  /**
+   * Ends it when the server has been told, and all that it is being told: what reaches the server after the next request of the token would end
+   * that one. @param {Promise<unknown>} told
+   */
   leaveAfter(told) {
-    const end = () => this.end();
-    this.leaving = told.then(end, end);
+    for (const name of this.#names) this.#claims.set(name, this);
+    /** @type {Promise<unknown>} */
+    const leaving = Promise.allSettled([this.leaving, told]).then(() => {
+      if (this.leaving === leaving) this.end();
+    });
+    this.leaving = leaving;
   }
 }
 

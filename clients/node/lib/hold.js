@@ -136,8 +136,9 @@ class Hold {
   async #release() {
     const lease = this.#lease;
     const left = lease.holds ? lease.until - now() : 0;
-    const told = this.#tell(now() + ANSWER_MS);
-    lease.end(told);
+    let told = Promise.resolve(false);
+    // Else a later hold of its token has its place.
+    if (lease.isLast) lease.end((told = this.#tell(now() + ANSWER_MS)));
     if (left > 0) {
       const limit = Math.min(left, ANSWER_MS);
       const ends = left > limit ? `its lease ends it in ${Math.ceil(left - limit)} ms` : "its lease has ended it";

@@ -23,10 +23,32 @@ const leases = new Set();
 let timer;
 let timerAt = Infinity;
 
+/** What sets the lease of these locks, by how much, and when it has arrived at the latest. @typedef {{ keys: string[], length: number, until: number }} Setting */
+
+/** Those that may arrive late, by client and token: a token that is named may ask again. @type {WeakMap<object, Map<string, Set<Setting>>>} */
+const BEFORE = new WeakMap();
+/** Of so many tokens they are remembered. */
+const TOKENS = 10_000;
+
 /** The requests of a token that set its lease and may arrive yet, after those that were sent later: then the lease is theirs. */
 class Late {
-  /** By how much each sets it, and when it has arrived at the latest. @type {Set<{ length: number, until: number }>} */
+  /** @type {Set<Setting>} */
   #all = new Set();
+  #keys;
+  #token;
+  #tokens;
+
+  /**
+   * Those of earlier holds of the token count, too.
+   * @param {object} client
+   * @param {import("./request.js").Request} request
+   */
+  constructor(client, { keys, token, ownToken }) {
+    this.#keys = keys;
+    this.#token = ownToken ? token : undefined;
+    this.#tokens = BEFORE.get(client) ?? new Map();
+    BEFORE.set(client, this.#tokens);
+  }
 
   /**
    * Sends one. It may arrive yet if it was not answered, and if it was sent again: then the answer may be to the second.
@@ -36,9 +58,8 @@ class Late {
    * @param {() => Promise<T>} send
    */
   async send(over, length, send) {
-    const one = { length, until: Infinity };
-    // Those that are over count for what was sent before.
-    for (const old of this.#all) if (old.until + LATE < now()) this.#all.delete(old);
+    const one = { keys: this.#keys, length, until: Infinity };
+    forget(this.#all);
     this.#all.add(one);
     let doubtful = false;
     const unhook = over.onCut(() => (doubtful = true));
@@ -49,16 +70,41 @@ class Late {
       throw error;
     } finally {
       unhook();
-      if (doubtful) one.until = now() + LATE;
+      if (doubtful) this.#remember(one);
       else this.#all.delete(one);
     }
   }
 
   /** How much of a lease counts that was asked for at that time. @param {number} length @param {number} sent */
   counts(length, sent) {
-    for (const one of this.#all) if (one.until >= sent) length = Math.min(length, one.length);
+    for (const one of [...this.#all, ...this.#before]) {
+      if (one.until >= sent && one.keys.some((key) => this.#keys.includes(key))) length = Math.min(length, one.length);
+    }
     return length;
   }
+
+  /** @returns {Set<Setting>} */
+  get #before() {
+    return (this.#token !== undefined && this.#tokens.get(this.#token)) || new Set();
+  }
+
+  /** @param {Setting} one */
+  #remember(one) {
+    one.until = now() + LATE;
+    if (this.#token === undefined) return;
+    const all = this.#before.add(one);
+    forget(all);
+    // The latest come last.
+    this.#tokens.delete(this.#token);
+    this.#tokens.set(this.#token, all);
+    const [oldest] = this.#tokens.keys();
+    if (this.#tokens.size > TOKENS) this.#tokens.delete(oldest);
+  }
+}
+
+/** Forgets those that are over: until then they count for what was sent before. @param {Set<Setting>} all */
+function forget(all) {
+  for (const one of all) if (one.until + LATE < now()) all.delete(one);
 }
 
 /** The lease of a hold, as far as it is known here, and what extends it. */
@@ -105,6 +151,11 @@ class Lease {
     return !this.#over && now() < this.until;
   }
 
+  /** Whether no later hold of its token has its place: that one may have its fence. */
+  get isLast() {
+    return this.#claim.isLast;
+  }
+
   /** Begins to keep the lease that was granted to a request sent at `since`. @param {import("./hold.js").Hold} hold @param {number} since */
   begin(hold, since) {
     if (this.#over) return;
@@ -119,13 +170,13 @@ class Lease {
    * @param {Promise<unknown>} [told]
    */
   end(told) {
+    if (told) this.#claim.leaveAfter(told);
     if (this.#over) return;
     this.#over = true;
     leases.delete(this);
     forgotten.unregister(this);
     this.#unhook();
-    if (told) this.#claim.leaveAfter(told);
-    else this.#claim.end();
+    if (!told) this.#claim.end();
   }
 
   /** The words of a request about this hold, and no other one of its token. @param {string} verb @param {...string} more */

@@ -172,6 +172,27 @@ for (const [name, make] of Object.entries(CLIENTS)) {
       for (const free of [keys[0], keys[2]]) assert.equal(await locks.info(free), null);
     });
 
+    test("the release of several locks, of which one was lost, does not end a later hold of the token", async () => {
+      const key = newKey();
+      const first = await locks.acquire([key, key + "a"], { token: "ann" });
+      await cmd(client, "DEL", key + "a");
+      assert.equal(await first.extend(), false);
+      const next = await locks.acquire(key, { token: "ann" });
+      assert.equal(next.fence, first.fence);
+      assert.equal(await first.release(), false);
+      await sleep(100);
+      assert(next.held && (await next.owned()));
+      assert(await next.release());
+      // One that is just being released is waited for.
+      const other = await locks.acquire([key, key + "a"], { token: "ann" });
+      await cmd(client, "DEL", key + "a");
+      assert.equal(await other.extend(), false);
+      assert.equal(await other.release(), false);
+      const last = await locks.acquire(key, { token: "ann" });
+      assert(last.fence > other.fence && (await last.owned()));
+      assert(await last.release());
+    });
+
     test("a hold that is dropped is not extended, and the process warns", async () => {
       const key = newKey();
       const warnings = [];

@@ -6,7 +6,10 @@ export class Claim {
     /** Whether no later one has taken its place: what comes late of this one may be taken back. @returns {boolean} */
     get isLast(): boolean;
     end(): void;
-    /** Ends it when the server has been told: what reaches the server after the next request of the token would end that one. @param {Promise<unknown>} told */
+    /**
+     * Ends it when the server has been told, and all that it is being told: what reaches the server after the next request of the token would end
+     * that one. @param {Promise<unknown>} told
+     */
     leaveAfter(told: Promise<unknown>): void;
     #private;
 }

@@ -1,5 +1,19 @@
+/**
+ * What sets the lease of these locks, by how much, and when it has arrived at the latest.
+ */
+export type Setting = {
+    keys: string[];
+    length: number;
+    until: number;
+};
 /** The requests of a token that set its lease and may arrive yet, after those that were sent later: then the lease is theirs. */
 export class Late {
+    /**
+     * Those of earlier holds of the token count, too.
+     * @param {object} client
+     * @param {import("./request.js").Request} request
+     */
+    constructor(client: object, { keys, token, ownToken }: import("./request.js").Request);
     /**
      * Sends one. It may arrive yet if it was not answered, and if it was sent again: then the answer may be to the second.
      * @template T
@@ -42,6 +56,8 @@ export class Lease {
     extended: boolean;
     /** Whether the hold should last still, by this process's clock. */
     get holds(): boolean;
+    /** Whether no later hold of its token has its place: that one may have its fence. */
+    get isLast(): boolean;
     /** Begins to keep the lease that was granted to a request sent at `since`. @param {import("./hold.js").Hold} hold @param {number} since */
     begin(hold: import("./hold.js").Hold, since: number): void;
     /**

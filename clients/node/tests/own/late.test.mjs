@@ -31,8 +31,12 @@ async function set(t, library, { server: begin, client: connect }) {
 }
 
 /** The hold lasts by a longer lease, and longer than the request that comes late. */
-async function outlasts(hold, { proxy, eye }) {
+async function outlasts(hold, all) {
   assert(await hold.extend(60_000));
+  await comesLate(hold, all);
+}
+
+async function comesLate(hold, { proxy, eye }) {
   assert.equal(proxy.overtaken, 0);
   await eventually("it comes late", () => proxy.overtaken === 1);
   assert.equal(await cmd(eye, "LOCK.ACQUIRE", "lock", "TOKEN", "next", "WAIT", "4500"), null);
@@ -47,6 +51,15 @@ for (const library of Object.keys(LIBRARIES)) {
         await ready(all.client);
         all.proxy.overtakes = (request) => request.includes("LOCK.ACQUIRE");
         await outlasts(await all.locks.acquire("lock", { leaseMs: 3_000, waitMs: 30_000 }), all);
+      });
+
+      test("a request for an earlier hold of the token does not cut that of a later one short", async (t) => {
+        const all = await set(t, library, WAYS[way]);
+        await ready(all.client);
+        all.proxy.overtakes = (request) => request.includes("LOCK.ACQUIRE");
+        const first = await all.locks.acquire("lock", { leaseMs: 3_000, waitMs: 30_000, token: "ann" });
+        assert(await first.release());
+        await comesLate(await all.locks.acquire("lock", { leaseMs: 60_000, waitMs: 30_000, token: "ann" }), all);
       });
 
       test("an extension by less does not cut a longer one short", async (t) => {
