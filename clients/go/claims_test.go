@@ -259,3 +259,16 @@ func TestARequestThatWasNotSentIsNotWithdrawn(t *testing.T) {
 		s.is(lock.Release(background), nil)
 	})
 }
+
+func TestALostHoldOfSeveralKeysDoesNotEndALaterOneOfItsToken(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		first := must(lockstock.AcquireAll(background, client, []string{"a", "b"}, lockstock.Token("me")))
+		s.do("DEL", "b")
+		s.is(first.Extend(background, 0), lockstock.ErrLost)
+		second := must(lockstock.Acquire(background, client, "a", lockstock.Token("me")))
+		equal(s, second.Fence(), first.Fence())
+		s.is(first.Release(background), lockstock.ErrLost)
+		equal(s, must(second.Owned(background)), true)
+		s.is(second.Release(background), nil)
+	})
+}

@@ -216,3 +216,27 @@ func TestLocksGoOnAtTheSuccessorOfAFrozenPrimary(t *testing.T) {
 		equal(replica, replica.locks(), 0)
 	})
 }
+
+// holdsUpNobody expects calls to end in time when nothing answers them any more.
+func holdsUpNobody(s *server, client lockstock.Client, lock *lockstock.Lock) {
+	s.Helper()
+	s.within(time.Second, 3500*time.Millisecond, func() {
+		_, err := lockstock.Acquire(background, client, "other", lockstock.Wait(time.Second))
+		s.is(err, lockstock.ErrUnreachable)
+	})
+	s.within(0, 3*time.Second, func() {
+		_, err := lockstock.NewStock(client, "mug").Take(background, "ann", lockstock.Order{})
+		s.is(err, lockstock.ErrUnreachable)
+	})
+	s.within(4*time.Second, 6*time.Second, func() { s.is(lock.Release(background), lockstock.ErrNotReleased) })
+}
+
+func TestAClusterThatIsGoneHoldsUpNobody(t *testing.T) {
+	overCluster(t, 60_000, func(nodes []*server, client lockstock.Client) {
+		lock := must(lockstock.Acquire(background, client, "job", lockstock.Wait(5*time.Second), lockstock.Lease(time.Minute)))
+		for _, node := range nodes {
+			node.freeze()
+		}
+		holdsUpNobody(nodes[0], client, lock)
+	})
+}

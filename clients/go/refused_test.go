@@ -70,6 +70,15 @@ func TestARefusalDoesNotHideAGrantThatWasNotHeard(t *testing.T) {
 	})
 }
 
+func TestAGrantThatWasNotHeardIsGivenBackThoughOneOfItsKeysHasAnotherValue(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		taken := func() { s.do("SET", "b", "text") }
+		_, err := lockstock.AcquireAll(background, &deaf{Client: client, then: taken}, []string{"a", "b"}, lockstock.Lease(time.Hour))
+		s.is(err, lockstock.ErrRefused)
+		s.eventually("the other key is given back", func() bool { return s.locks() == 0 })
+	})
+}
+
 func TestAHoldWhoseKeyHasAnotherValueIsLost(t *testing.T) {
 	over(t, func(s *server, client lockstock.Client) {
 		for _, asks := range []bool{false, true} {
@@ -179,6 +188,31 @@ func TestAReleaseAfterTheEndOfAConnectionSaysThatTheHoldWasLost(t *testing.T) {
 			s.do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 			time.Sleep(100 * time.Millisecond)
 			s.is(lock.Release(background), lockstock.ErrLost)
+		}
+	})
+}
+
+func TestWhatIsAskedForCountsAfterAWaitToo(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		for mode, option := range map[string]lockstock.Option{"shared": lockstock.Shared(), "limit": lockstock.Limit(2)} {
+			s.do("LOCK.ACQUIRE", "job", "TOKEN", "other", "PX", 60_000)
+			granted := make(chan *lockstock.Lock, 1)
+			go func() {
+				options := []lockstock.Option{option, lockstock.Token("me"), lockstock.Session(), lockstock.Lease(45 * time.Second), lockstock.Wait(20 * time.Second)}
+				granted <- must(lockstock.Acquire(background, client, "job", options...))
+			}()
+			s.eventually("it waits", func() bool { return s.waiters() == 1 })
+			s.do("LOCK.RELEASE", "job", "other")
+			lock := <-granted
+			info := s.do("LOCK.INFO", "job").(map[any]any)
+			equal(s, info["mode"], any(mode))
+			equal(s, info["limit"] == any(int64(2)), mode == "limit")
+			holder := info["holders"].([]any)[0].(map[any]any)
+			equal(s, holder["token"], any("me"))
+			equal(s, holder["session"], any("yes"))
+			lease := holder["lease-ms"].(int64)
+			equal(s, lease > 30_000 && lease <= 45_000, true)
+			s.is(lock.Release(background), nil)
 		}
 	})
 }

@@ -106,9 +106,11 @@ func TestACartIsTakenAsAWholeOrNotAtAll(t *testing.T) {
 			s.is(lockstock.NewStock(client, sale).Create(background, 1, lockstock.Terms{}), nil)
 		}
 		trip := []lockstock.Leg{{Sale: "there", Units: 1}, {Sale: "back", Units: 1}}
-		order := lockstock.Order{Buyer: "ann", Hold: time.Minute}
+		order := lockstock.Order{Buyer: "ann", Ref: "r", Hold: time.Minute}
 		cart := must(lockstock.TakeAll(background, client, "1", trip, order))
 		equal(s, cart.Done() && len(cart.Legs) == 2 && cart.Legs[1].Units == 1, true)
+		back := must(lockstock.NewStock(client, "back").Order(background, "1"))
+		equal(s, back.State == lockstock.Held && back.Buyer == "ann" && back.Ref == "r" && time.Until(back.Deadline) > 50*time.Second, true)
 		equal(s, must(lockstock.TakeAll(background, client, "1", trip, order)).Status, lockstock.Duplicate)
 		equal(s, must(lockstock.ConfirmAll(background, client, "1", "there", "back")).Status, lockstock.OK)
 		equal(s, must(lockstock.CancelAll(background, client, "1", "back")).Status, lockstock.OK)
