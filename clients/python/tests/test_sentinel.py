@@ -11,8 +11,8 @@ import redis.asyncio
 import redis.asyncio.sentinel
 import redis.sentinel
 import test_asyncio
-from conftest import Eye, end_connection, eventually, free_port, patiently
-from lockstock import AsyncLock, Line, Lock, NotReplicated
+from conftest import Eye, end_connection, ends_within, eventually, free_port, patiently
+from lockstock import AsyncLock, AsyncStock, Line, Lock, NotReleased, NotReplicated, Stock, Unreachable
 from test_locks import run, waiting
 
 pytestmark = pytest.mark.breaks
@@ -51,7 +51,7 @@ LINES = [f"loadmodule {MODULE}", 'save ""', "repl-diskless-sync-delay 0"]
 
 @pytest.fixture
 def sentinel(start):
-    """Where Sentinel is, and a function that kills the primary and gives an eye on the one that is promoted."""
+    """Where Sentinel is, a function that kills the primary and gives an eye on the one that is promoted, and the processes of all three."""
     primary, port = start(*LINES)
     replica, _ = start(*LINES, f"replicaof 127.0.0.1 {port}")
     eventually("it follows", lambda: replica.info("replication")["master_link_status"] == "up")
@@ -70,7 +70,7 @@ def sentinel(start):
         eventually("it is promoted", lambda: (patiently(lambda: replica.info("replication")) or {}).get("role") == "master", 120)
         return Eye(replica)
 
-    return ("127.0.0.1", where), fail_over
+    return ("127.0.0.1", where), fail_over, [one.process for one in (primary, replica, watch)]
 
 
 def freeze(process):
@@ -83,7 +83,7 @@ ENDS = pytest.mark.parametrize("end", [subprocess.Popen.kill, freeze], ids=["kil
 
 @ENDS
 def test_a_hold_and_a_wait_go_on_at_the_new_primary(sentinel, key, end):
-    where, fail_over = sentinel
+    where, fail_over, _ = sentinel
     with redis.sentinel.Sentinel([where]).master_for("shop") as client:
         held = Lock(client, key, lease=200)
         assert held.acquire()
@@ -104,7 +104,7 @@ def test_a_hold_and_a_wait_go_on_at_the_new_primary(sentinel, key, end):
 @ENDS
 @pytest.mark.parametrize("by_line", [False, True])
 def test_so_they_do_in_asyncio(sentinel, key, by_line, end):
-    where, fail_over = sentinel
+    where, fail_over, _ = sentinel
 
     async def play(client, line):
         held = await AsyncLock(client, key, lease=200).acquire()
@@ -132,6 +132,33 @@ def test_so_they_do_in_asyncio(sentinel, key, by_line, end):
                 await play(client, line)
 
     asyncio.run(body())
+
+
+def test_no_call_hangs_where_no_sentinel_answers(sentinel, key):
+    where, _, processes = sentinel
+
+    async def body():
+        with redis.sentinel.Sentinel([where]).master_for("shop") as client:
+            async with redis.asyncio.sentinel.Sentinel([where]).master_for("shop") as of_tasks, Line(of_tasks) as line:
+                hold = Lock(client, key, lease=200).acquire()
+                other = await AsyncLock(of_tasks, key + "a", lease=200).acquire()
+                for process in processes:
+                    freeze(process)
+                with ends_within(1, 3), pytest.raises(Unreachable):
+                    Lock(client, key + "b", wait=1).acquire()
+                for lock in AsyncLock(of_tasks, key + "b", wait=1), line.lock(key + "b", wait=1):
+                    with ends_within(1, 3), pytest.raises(Unreachable):
+                        await lock.acquire()
+                with ends_within(0, 5.5), pytest.raises(Unreachable):
+                    Stock(client).info(key)
+                with ends_within(0, 5.5), pytest.raises(Unreachable):
+                    await AsyncStock(of_tasks).info(key)
+                with ends_within(4, 5.5), pytest.raises(NotReleased):
+                    hold.release()
+                with ends_within(4, 5.5), pytest.raises(NotReleased):
+                    await other.release()
+
+    asyncio.run(asyncio.wait_for(body(), 90))
 
 
 def test_a_grant_counts_when_so_many_replicas_have_it(start, key):

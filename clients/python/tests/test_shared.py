@@ -162,6 +162,56 @@ def test_a_hold_that_is_over_by_the_clock_lets_the_next_one_of_its_token_in(clie
     assert second.held and second.owned() and second.release() is True
 
 
+def test_the_release_of_several_keys_of_which_one_was_lost_ends_no_later_hold_of_the_token(client, key):
+    async def body(of_tasks):
+        first = await AsyncLock(of_tasks, key, key + "a", token="two").acquire()
+        client.delete(key + "a")
+        assert not await first.extend()
+        second = await AsyncLock(of_tasks, key, token="two").acquire()
+        assert second.fence == first.fence and not await first.release()
+        assert second.held and await second.owned() and await second.release()
+
+    first = Lock(client, key, key + "a", token="one").acquire()
+    client.delete(key + "a")
+    assert not first.extend()
+    second = Lock(client, key, token="one").acquire()
+    assert second.fence == first.fence and not first.release()
+    assert second.held and second.owned() and second.release()
+    play(body)
+
+
+@pytest.mark.parametrize("by", ["thread", "task", "line"])
+@pytest.mark.parametrize("mode", [{"shared": True}, {"limit": 2}])
+def test_what_is_asked_for_counts_after_a_wait_too(client, server, key, mode, by):
+    options = {**mode, "token": "me", "lease": 45, "wait": 20}
+    first = Lock(client, key, lease=900).acquire()
+
+    def holds(session):
+        info = server.client.execute_command("LOCK.INFO", key)
+        [holder] = info["holders"]
+        assert (info["mode"], info["limit"]) == (next(iter(mode)), mode.get("limit", 0))
+        assert (holder["token"], holder["session"]) == ("me", session) and 30_000 < holder["lease-ms"] <= 45_000
+
+    async def body(of_tasks):
+        async with Line(of_tasks) as line:
+            lock = line.lock(key, **options) if by == "line" else AsyncLock(of_tasks, key, session=True, **options)
+            said = asyncio.create_task(lock.acquire())
+            await asyncio.to_thread(server.until_waiting, key, 1)
+            first.release()
+            hold = await said
+            holds("no" if by == "line" else "yes")
+            assert await hold.release()
+
+    if by != "thread":
+        return play(body)
+    said = run(Lock(client, key, session=True, **options).acquire)
+    server.until_waiting(key, 1)
+    first.release()
+    hold = said()
+    holds("yes")
+    assert hold.release()
+
+
 def test_a_lock_is_used_again(client, key):
     lock = Lock(client, key)
     assert not lock.held and not lock.lost.is_set() and lock.fence == 0 and lock.token is None

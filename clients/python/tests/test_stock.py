@@ -79,6 +79,7 @@ def test_a_cart_is_all_or_none(shop, key):
     stock.create(cup, 1)
     cart = stock.order_all("order:1", {mug: 2, cup: 1}, buyer="ann", hold=60, ref="r")
     assert cart.done and cart.sales[mug].units == 2 and cart.sales[cup].remaining == 0
+    assert stock.look(cup, "order:1")[:5] == ("order:1", "held", 1, "ann", "r")
     refused = stock.order_all("order:2", {mug: 1, cup: 1})
     assert refused.status == "SOLDOUT" and refused.sales[mug].status == "SKIPPED" and not refused.done
     assert stock.confirm_all("order:1", [mug, cup]).status == "OK"
