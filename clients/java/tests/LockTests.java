@@ -5,6 +5,7 @@ import static java.time.Duration.ofSeconds;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -12,6 +13,8 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 import lockstock.AlreadyHeldException;
 import lockstock.Client;
@@ -177,6 +180,21 @@ final class LockTests {
         Expect.that(!all.isOwned(), all);
         Expect.fails(LostException.class, all::release);
         Expect.that(!server.exists("b"), "the others are free");
+    }
+
+    public static void whatIsAskedForCountsAfterAWaitToo(Server server, Client client) throws Exception {
+        for (var mode : Map.of("mode, limit, limit, 2", client.lock("job").limit(2), "mode, shared", client.lock("job").shared()).entrySet()) {
+            server.ask("LOCK.ACQUIRE", "job", "TOKEN", "other", "PX", 60_000);
+            CompletableFuture<Hold> waits = mode.getValue().token("me").lease(ofSeconds(45)).session().acquireAsync(ofSeconds(20));
+            Server.until("it waits", () -> server.waiters() == 1);
+            server.ask("LOCK.RELEASE", "job", "other");
+            Hold hold = Expect.value(waits);
+            String info = server.ask("LOCK.INFO", "job").toString();
+            for (String has : List.of(mode.getKey(), "token, me", "session, yes")) Expect.that(info.contains(has), info);
+            Matcher lease = Pattern.compile("lease-ms, (\\d+)").matcher(info);
+            Expect.that(lease.find() && Long.parseLong(lease.group(1)) > 30_000 && Long.parseLong(lease.group(1)) <= 45_000, info);
+            hold.release();
+        }
     }
 
     public static void aGrantCountsOnlyWithItsReplicas(Server server, Client client) throws Exception {

@@ -93,4 +93,27 @@ final class RefusalTests {
         Expect.fails(LostException.class, hold::release);
         Expect.same(server.locks(), 0L);
     }
+
+    public static void aGrantThatWasNotHeardIsGivenBackThoughOneOfItsKeysHasAnotherValue() throws Exception {
+        NetworkTests.through((server, relay, client) -> {
+            relay.cut = true;
+            CompletableFuture<Hold> asked = client.lock("a", "b").lease(ofHours(1)).acquireAsync(ofMinutes(1));
+            Server.until("it is granted", () -> server.exists("b"));
+            server.ask("SET", "b", "text");
+            relay.cut = false;
+            Expect.fails(RefusedException.class, () -> Expect.value(asked));
+            Server.until("the other key is given back", () -> server.locks() == 0);
+        });
+    }
+
+    public static void aLostHoldOfSeveralKeysDoesNotEndALaterOneOfItsToken(Server server, Client client) throws Exception {
+        Hold first = client.lock("a", "b").token("me").acquire();
+        server.ask("DEL", "b");
+        Expect.fails(LostException.class, first::extend);
+        Hold second = client.lock("a").token("me").acquire();
+        Expect.same(second.fence(), first.fence());
+        Expect.fails(LostException.class, first::release);
+        Expect.that(second.isHeld() && second.isOwned(), second);
+        second.release();
+    }
 }

@@ -101,9 +101,12 @@ final class StockTests {
         client.stock("there").create(1);
         client.stock("back").create(1);
         List<Leg> trip = List.of(new Leg("there"), new Leg("back", 1));
-        Order order = Order.one().buyer("ann").hold(ofMinutes(1));
+        Order order = Order.one().buyer("ann").ref("r").hold(ofMinutes(1));
         Cart cart = client.orderAll("1", trip, order);
         Expect.that(cart.isDone() && cart.legs().size() == 2 && cart.legs().get(1).units() == 1, cart);
+        Placed back = client.stock("back").look("1").orElseThrow();
+        Expect.same(back, new Placed("1", State.HELD, 1, "ann", "r", back.deadline(), 0));
+        Expect.that(back.deadline().orElseThrow().isAfter(Instant.now().plusSeconds(50)), back);
         Expect.same(client.orderAll("1", trip, order).status(), Status.DUPLICATE);
         Expect.same(client.confirmAll("1", List.of("there", "back")).status(), Status.OK);
         Expect.same(client.cancelAll("1", List.of("back")).status(), Status.OK);
