@@ -123,3 +123,8 @@ pub fn passes(error: &RedisError) -> bool {
 pub fn passes_for_release(error: &RedisError) -> bool {
     passes(error) || matches!(error.code(), Some("NOREPLICAS" | "MISCONF"))
 }
+
+/// Whether a key has another value, so that nothing is held of it.
+pub fn has_other_value<T>(answer: &Result<T, RedisError>) -> bool {
+    answer.as_ref().is_err_and(|error| error.code() == Some("WRONGTYPE"))
+}

@@ -10,7 +10,8 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 use crate::client::{PATIENCE, Repeat};
-use crate::lock::{FAREWELL, Request};
+use crate::error::has_other_value;
+use crate::lock::{FAREWELL, Request, ms};
 use crate::{Error, background, clock};
 
 /// The longest look away from the clock, which goes on while the machine sleeps though timers do not.
@@ -194,12 +195,13 @@ impl Hold {
         if !self.stop() {
             return Err(Error::Lost);
         }
-        let mut words = self.state.request.words("EXTEND");
-        words.arg("PX").arg(crate::lock::ms(after)).arg("FENCE").arg(self.state.fence);
         let state = self.state.clone();
         background::finish(async move {
-            let said = state.say(&words, 1).await;
-            if state.session.is_some() {
+            let said = state.release_after(after).await;
+            if matches!(said, Err(Error::Lost | Error::NotReleased)) {
+                // Of several keys, the others may be held still.
+                let _ = state.release().await;
+            } else if state.session.is_some() {
                 // Else the end of its connection would end the hold now.
                 tokio::spawn(async move { (sleep(after).await, state) });
             } else {
@@ -308,31 +310,39 @@ impl State {
     }
 
     async fn release(&self) -> Result<(), Error> {
-        let mut words = self.request.words("RELEASE");
+        let time = self.farewell();
+        let (mut doubt, lost) = (false, *self.lost.borrow());
         // A repeated release cannot end a later hold of the token.
-        words.arg("FENCE").arg(self.fence);
-        let said = self.say(&words, i64::try_from(self.request.keys().len()).unwrap_or(i64::MAX)).await;
+        let answer = self.request.free(Some(self.fence), time, &mut doubt).await;
         self.request.claim.end();
-        said
+        judged(answer, self.request.keys().len(), doubt && !lost)
     }
 
-    /// Says it until the server has answered, within 5 s or the rest of the lease. An attempt that was not answered may have done it, but not
-    /// for a hold that was lost before.
-    async fn say(&self, words: &Cmd, whole: i64) -> Result<(), Error> {
-        let time = self.left().clamp(Duration::from_millis(200), FAREWELL);
+    async fn release_after(&self, after: Duration) -> Result<(), Error> {
+        let mut words = self.request.words("EXTEND");
+        words.arg("PX").arg(ms(after)).arg("FENCE").arg(self.fence);
+        let time = self.farewell();
         let (mut doubt, lost) = (false, *self.lost.borrow());
-        match ended(self.request.say(words, time, &mut doubt).await)? {
-            Value::Int(count) if count == whole => Ok(()),
-            Value::Int(0) if doubt && !lost => Err(Error::NotReleased),
-            _ => Err(Error::Lost),
-        }
+        let answer = self.request.say(&words, time, &mut doubt).await;
+        judged(answer, 1, doubt && !lost)
+    }
+
+    /// How long to go on telling the server of the end: 5 s or the rest of the lease. One whose lease is over is lost from here on.
+    fn farewell(&self) -> Duration {
+        self.left().clamp(Duration::from_millis(200), FAREWELL)
+    }
+}
+
+/// What came of an end that is to be answered with `whole`. In `doubt`, an attempt that was not answered may have done it.
+fn judged(answer: RedisResult<Value>, whole: usize, doubt: bool) -> Result<(), Error> {
+    match ended(answer)? {
+        Value::Int(count) if usize::try_from(count) == Ok(whole) => Ok(()),
+        Value::Int(0) if doubt => Err(Error::NotReleased),
+        _ => Err(Error::Lost),
     }
 }
 
 /// The answer, which is 0 also where another value has the key: the hold has ended then.
 fn ended(answer: RedisResult<Value>) -> RedisResult<Value> {
-    match answer {
-        Err(error) if error.code() == Some("WRONGTYPE") => Ok(Value::Int(0)),
-        answer => answer,
-    }
+    if has_other_value(&answer) { Ok(Value::Int(0)) } else { answer }
 }

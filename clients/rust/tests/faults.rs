@@ -125,6 +125,20 @@ async fn several_keys_whose_grant_was_not_heard_are_given_back_when_another_has_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn and_so_they_are_when_one_of_them_has_another_value() {
+    let server = Server::start();
+    let faults = Arc::new(Faults::default());
+    let client = behind(&server, &faults).await;
+    assert!(!client.lock("job").is_locked().await.expect("an answer"));
+    faults.mute();
+    let asked = asked(client.locks(["a", "b"]).lease(60 * SECOND).wait(4 * SECOND));
+    until("both are granted", || server.cmd("EXISTS a b").int() == 2).await;
+    server.expect("SET a text", OK);
+    assert!(matches!(asked.await.expect("no panic"), Err(Error::Refused(_))));
+    until("the other key is given back", || server.cmd("EXISTS b").int() == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_is_cut_in_the_middle_is_none() {
     let server = Server::start();
     let faults = Arc::new(Faults::default());
@@ -257,6 +271,35 @@ async fn a_primary_that_was_replaced_while_it_was_frozen_grants_nothing_to_a_wai
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_hangs_though_no_node_and_no_sentinel_answers() {
+    let (servers, cluster) = (Guarded::start(), Cluster::start_with(3, &["cluster-node-timeout 60000"]));
+    let of_cluster = Client::open(&format!("redis+cluster://{}", cluster.node(0).address())).expect("a URL");
+    let mut held = Vec::new();
+    for client in [servers.client(), of_cluster] {
+        held.push((client.lock("job").wait(5 * SECOND).acquire().await.expect("free"), client));
+    }
+    let nodes = (0..3).map(|number| cluster.node(number));
+    let silent: Vec<_> = [&servers.primary, &servers.replica, &servers.sentinel].into_iter().chain(nodes).collect();
+    for server in &silent {
+        signal(server, "-STOP");
+    }
+    for (hold, client) in held {
+        let (begun, other) = (std::time::Instant::now(), client.lock("other").wait(SECOND));
+        let looked = client.lock("other").is_locked().await;
+        assert!(matches!(looked, Err(Error::Unreachable(_))) && begun.elapsed() < 3 * SECOND, "{looked:?}");
+        let begun = std::time::Instant::now();
+        let waits = async { (other.acquire().await.map(drop), begun.elapsed()) };
+        let releases = async { (hold.release().await, begun.elapsed()) };
+        let (waited, released) = tokio::join!(waits, releases);
+        assert!(matches!(waited, (Err(Error::Unreachable(_)), took) if took < 4 * SECOND), "{waited:?}");
+        assert!(matches!(released, (Err(Error::Unreachable(_)), took) if took < 6 * SECOND), "{released:?}");
+    }
+    for server in &silent {
+        signal(server, "-CONT");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wait_follows_a_slot_that_moves_and_a_plain_url_none() {
     let cluster = Cluster::start(3);
     let key = "job";
@@ -284,6 +327,39 @@ async fn a_hold_is_lost_when_another_value_takes_its_key() {
     server.expect("SET job text", OK);
     timeout(4 * SECOND, hold.lost()).await.expect("at the next extension");
     assert!(matches!(hold.release().await, Err(Error::Lost)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_other_keys_of_a_hold_are_released_though_one_has_another_value() {
+    let server = Server::start();
+    let lock = client(&server).locks(["a", "b", "c"]).lease(60 * SECOND);
+    let taken = || server.expect("SET b text", OK);
+    let others_are_free = async |how: &str| {
+        until(how, || server.cmd("EXISTS a c").int() == 0).await;
+        server.expect("DEL b", 1);
+    };
+    let hold = lock.acquire().await.expect("free");
+    taken();
+    assert!(matches!(hold.release().await, Err(Error::Lost)));
+    others_are_free("released").await;
+    let hold = lock.acquire().await.expect("free");
+    taken();
+    drop(hold);
+    others_are_free("dropped").await;
+    let hold = lock.acquire().await.expect("free");
+    taken();
+    assert!(matches!(hold.extend().await, Err(Error::Lost)));
+    drop(hold);
+    others_are_free("lost, and dropped").await;
+    let hold = lock.acquire().await.expect("free");
+    taken();
+    assert!(matches!(hold.release_after(30 * SECOND).await, Err(Error::Lost)));
+    others_are_free("to be released later").await;
+    let blocking = lockstock::blocking::Lock::from(lock);
+    let hold = blocking.acquire().expect("free");
+    taken();
+    drop(hold);
+    server.expect("EXISTS a c", 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -422,3 +422,51 @@ async fn a_hold_goes_on_though_answers_take_a_fifth_of_its_lease() {
     assert!(hold.is_held());
     hold.release().await.expect("held to the end");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_that_comes_when_its_lease_is_over_lets_nobody_in() {
+    let server = Server::start();
+    let delay = Arc::new(AtomicU64::new(0));
+    let client = Client::open(&format!("redis://{}", slow(&server, delay.clone()).await)).expect("a URL");
+    let lock = client.lock("job").lease(SECOND / 2);
+    assert!(!lock.is_locked().await.expect("an answer"));
+    delay.store(400, Ordering::Relaxed);
+    for lock in [lock.clone(), lock.clone().wait(SECOND), lock.session().wait(SECOND)] {
+        let late = lock.acquire().await;
+        assert!(matches!(late, Err(Error::Unreachable(_) | Error::NotGranted)), "{late:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_asked_for_counts_after_a_wait_too() {
+    let server = Server::start();
+    let client = client(&server);
+    for (lock, mode, limit) in [(client.lock("job").limit(2), "limit", 2), (client.lock("job").shared(), "shared", 0)] {
+        server.expect("LOCK.ACQUIRE job TOKEN other PX 60000", harness::ANY);
+        let lock = lock.token("me").lease(45 * SECOND).session().wait(20 * SECOND);
+        let asked = tokio::spawn(async move { lock.acquire().await });
+        eventually("it waits", || server.info_int("lockstock", "lockstock_lock_waiters") == 1);
+        server.expect("LOCK.RELEASE job other", 1);
+        let hold = asked.await.expect("no panic").expect("granted");
+        let info = server.cmd("LOCK.INFO job");
+        assert_eq!((info.field("mode").text().as_str(), info.field("limit").int()), (mode, limit));
+        let holder = info.field("holders").at(0).clone();
+        assert_eq!([holder.field("token").text(), holder.field("session").text()], ["me", "yes"]);
+        assert!((30_001..=45_000).contains(&holder.field("lease-ms").int()), "{holder:?}");
+        hold.release().await.expect("held");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_hold_of_several_keys_does_not_end_a_later_one_of_its_token() {
+    let server = Server::start();
+    let client = client(&server);
+    let first = client.locks(["a", "b"]).token("me").acquire().await.expect("free");
+    server.expect("DEL b", 1);
+    assert!(matches!(first.extend().await, Err(Error::Lost)));
+    let second = client.lock("a").token("me").acquire().await.expect("its own");
+    assert_eq!(second.fence(), first.fence());
+    assert!(matches!(first.release().await, Err(Error::Lost)));
+    assert!(second.is_owned().await.expect("an answer"));
+    second.release().await.expect("still held");
+}

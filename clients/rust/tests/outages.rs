@@ -159,6 +159,56 @@ async fn the_time_before_the_last_release_of_the_token_belongs_to_the_wait() {
     assert!(begun.elapsed() < 4 * SECOND, "{:?}", begun.elapsed());
 }
 
+/// How long it takes to hear that the server cannot be reached.
+async fn silence<T: std::fmt::Debug>(asked: impl Future<Output = Result<T, Error>>) -> Duration {
+    let begun = Instant::now();
+    let said = asked.await;
+    assert!(matches!(said, Err(Error::Unreachable(_))), "{said:?}");
+    begun.elapsed()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_call_at_a_frozen_server_ends_in_time() {
+    let server = Server::start();
+    let client = Client::open(&format!("redis://{}", server.address())).expect("a URL");
+    let lock = |key: &str| client.lock(key).lease(60 * SECOND);
+    let [held, released] =
+        [lock("held"), lock("released")].map(|lock| async move { lock.acquire().await.expect("free") });
+    let (held, released) = (held.await, released.await);
+    let brief = client.lock("brief").lease(SECOND).acquire().await.expect("free");
+    let blocking = lockstock::blocking::Lock::from(lock("blocking")).acquire().expect("free");
+    signal(&server, "-STOP");
+    let (free, taken, stock) = (lock("free"), lock("held"), client.stock("sale"));
+    let (ping, order) = (cmd("PING"), lockstock::Order::default());
+    let soon = async {
+        tokio::join!(
+            silence(free.acquire()),
+            silence(taken.is_locked()),
+            silence(held.is_owned()),
+            silence(held.extend()),
+            silence(held.guard::<redis::Value>(&ping)),
+            silence(stock.info()),
+            silence(stock.order("1", &order)),
+            silence(brief.release()),
+        )
+    };
+    let dropped = tokio::task::spawn_blocking(move || {
+        let begun = Instant::now();
+        drop(blocking);
+        begun.elapsed()
+    });
+    let (soon, released, dropped) = tokio::join!(soon, silence(released.release()), dropped);
+    let (free, taken, owned, extended, guarded, info, ordered, brief) = soon;
+    // By promise two seconds, and five for a release: the rest is for a busy machine.
+    for took in [free, taken, owned, extended, guarded, info, ordered, brief] {
+        assert!(took < SECOND * 7 / 2, "{took:?}");
+    }
+    for took in [released, dropped.expect("no panic")] {
+        assert!(took < SECOND * 13 / 2, "{took:?}");
+    }
+    signal(&server, "-CONT");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_node_costs_the_keys_of_others_nothing_even_those_that_were_its_own() {
     let cluster = Cluster::start_with(3, &["cluster-require-full-coverage no", "cluster-node-timeout 60000"]);

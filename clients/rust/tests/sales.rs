@@ -115,7 +115,8 @@ async fn a_cart_is_taken_as_a_whole() {
     for (sale, total) in [("tea", 5), ("cup", 1)] {
         client.stock(sale).create(total, &Terms::default()).await.expect("an answer");
     }
-    let order = Order { hold: Some(60 * SECOND), ..Order::default() };
+    let order =
+        Order { hold: Some(60 * SECOND), buyer: Some("eve".into()), reference: Some("r".into()), ..Order::default() };
     let statuses =
         |cart: lockstock::Cart| (cart.status.clone(), cart.legs.into_iter().map(|leg| leg.status).collect::<Vec<_>>());
     let refused = client.order_all("ann", &[("tea", 2), ("cup", 2)], &order).await.expect("an answer");
@@ -123,6 +124,9 @@ async fn a_cart_is_taken_as_a_whole() {
     let taken = client.order_all("ann", &[("tea", 2), ("cup", 1)], &order).await.expect("an answer");
     assert!(taken.is_done());
     assert_eq!(taken.legs.iter().map(|leg| leg.units).collect::<Vec<_>>(), [2, 1]);
+    let cup = client.stock("cup").look("ann").await.expect("an answer").expect("it is there");
+    assert_eq!((cup.state, cup.units, cup.buyer, cup.reference), (State::Held, 1, b"eve".to_vec(), b"r".to_vec()));
+    assert!(cup.deadline.is_some());
     let paid = client.confirm_all("ann", &["tea", "cup"]).await.expect("an answer");
     assert_eq!(statuses(paid), (Status::Ok, vec![Status::Ok, Status::Ok]));
     let back = client.cancel_all("ann", &["cup"]).await.expect("an answer");
@@ -195,4 +199,18 @@ async fn a_page_of_orders_is_asked_for_again_when_its_future_was_dropped() {
         found.push(order.expect("an answer").id);
     }
     assert_eq!(found.len(), 2, "{found:?}");
+}
+
+#[tokio::test]
+async fn some_of_an_order_is_kept() {
+    let server = Server::start();
+    let mug = client(&server).stock("mug");
+    mug.create(10, &Terms::default()).await.expect("an answer");
+    let order = Order { units: Some(3), hold: Some(60 * SECOND), ..Order::default() };
+    let held = mug.order("ann", &order).await.expect("an answer");
+    let longer = mug.extend("ann", 600 * SECOND).await.expect("an answer");
+    assert!(longer.deadline > held.deadline, "{longer:?}");
+    let sold = mug.confirm("ann", Some(2)).await.expect("an answer");
+    let kept = mug.cancel("ann", Some(1)).await.expect("an answer");
+    assert_eq!([(sold.units, sold.remaining), (kept.units, kept.remaining)], [(2, 8), (1, 9)]);
 }

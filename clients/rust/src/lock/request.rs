@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::{Lock, ms};
 use crate::claims::Claim;
 use crate::client::{Client, PATIENCE, PAUSE, Repeat, limited};
-use crate::error::{passes, passes_for_release, timed_out};
+use crate::error::{has_other_value, passes, passes_for_release, timed_out};
 use crate::hold::{Hold, Session};
 use crate::{Error, background, clock};
 
@@ -184,7 +184,7 @@ impl Request {
         let words = self.acquisition(left);
         if left == Wait::No && !self.lock.session && self.lock.replicas == 0 {
             let answer = self.client().ask_in_doubt(self.first(), &words, PATIENCE, Repeat::Yes, doubt).await?;
-            return Ok(fence(answer)?.map(|fence| Hold::begin(self.clone(), fence, sent, None, self.lock.kept)));
+            return fence(answer)?.map(|fence| self.hold(fence, sent, None)).transpose();
         }
         let servers = self.client().servers();
         let mut wire = match &other {
@@ -234,7 +234,15 @@ impl Request {
             }
         }
         let session = self.lock.session.then(|| Session { _connection: wire.connection, ended: wire.ended });
-        Ok(Some(Hold::begin(self.clone(), fence, since, session, self.lock.kept)))
+        self.hold(fence, since, session).map(Some)
+    }
+
+    /// The hold of a grant whose lease counts from `since`, unless that is over: the answer may have been long on its way, or this process asleep.
+    fn hold(self: &Arc<Self>, fence: i64, since: Duration, session: Option<Session>) -> Result<Hold, Error> {
+        if clock::now() >= since.saturating_add(self.lock.lease) {
+            return Err(Error::Unreachable(io::Error::other("the grant came when its lease was over").into()));
+        }
+        Ok(Hold::begin(self.clone(), fence, since, session, self.lock.kept))
     }
 
     /// Waits for the answer. Another request, to the server that serves the lock now, notices when the server or the connection has vanished
@@ -271,11 +279,31 @@ impl Request {
 
     /// Leaves the line and whatever was granted, as far as a server can be told; else the lease ends it.
     async fn withdraw(&self) {
-        let words = self.words("RELEASE");
-        let _ = self.say(&words, FAREWELL, &mut false).await;
+        let _ = self.free(None, FAREWELL, &mut false).await;
         // A request that was sent over an abandoned connection may arrive after the first release.
         sleep(PAUSE).await;
-        let _ = self.client().ask(self.first(), &words, PATIENCE, Repeat::Yes).await;
+        let _ = self.free(None, PATIENCE, &mut false).await;
+    }
+
+    /// Ends the hold with this fence, or without one all that the token has or asks for, within `time`. If one of several keys has another
+    /// value, nothing was released together: then each is by itself. `doubt` becomes true if the release was sent and no answer came.
+    pub async fn free(&self, fence: Option<i64>, time: Duration, doubt: &mut bool) -> RedisResult<Value> {
+        let end = clock::now().saturating_add(time);
+        let fenced = |mut words: Cmd| {
+            if let Some(fence) = fence {
+                words.arg("FENCE").arg(fence);
+            }
+            words
+        };
+        let answer = self.say(&fenced(self.words("RELEASE")), time, doubt).await;
+        if self.keys().len() > 1 && has_other_value(&answer) {
+            for key in self.keys() {
+                let mut words = cmd("LOCK.RELEASE");
+                words.arg(key).arg(&self.token);
+                let _ = self.say(&fenced(words), end.saturating_sub(clock::now()), &mut false).await;
+            }
+        }
+        answer
     }
 
     /// Says it until the server has taken it, within `time`. `doubt` becomes true if it was sent and no answer came.
