@@ -71,6 +71,22 @@ for (const [name, make] of Object.entries(CLIENTS)) {
       assert.deepEqual(order.map(([, fence]) => fence), order.map(([, fence]) => fence).sort((a, b) => a - b));
     });
 
+    test("what is asked for counts after a wait, too", async () => {
+      for (const [mode, options] of [["shared", { shared: true }], ["limit", { limit: 2 }]]) {
+        key = newKey();
+        const first = await locks.acquire(key);
+        const wait = locks.acquire(key, { ...options, token: "me", leaseMs: 45_000, session: true, waitMs: 20_000 });
+        await eventually("it waits", async () => (await waiting(client, key)) === 1);
+        assert(await first.release());
+        const hold = await wait;
+        const { mode: had, limit, holders } = await locks.info(key);
+        assert.deepEqual([had, limit], [mode, options.limit ?? 0]);
+        assert.deepEqual({ ...holders[0], leaseMs: 0 }, { token: "me", fence: hold.fence, leaseMs: 0, session: true });
+        assert(holders[0].leaseMs > 30_000 && holders[0].leaseMs <= 45_000);
+        assert(await hold.release());
+      }
+    });
+
     test("several are waited for together", async () => {
       key = newKey();
       const first = await locks.acquire(key + "b");

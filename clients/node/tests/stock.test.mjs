@@ -44,6 +44,15 @@ for (const [name, make] of Object.entries(CLIENTS)) {
       assert.equal((await stock.order(key, "bob")).status, "DUPLICATE");
     });
 
+    test("some of an order is kept", async () => {
+      const key = newKey();
+      await stock.create(key, 10);
+      assert.equal((await stock.order(key, "order:1", { qty: 3, holdMs: 60_000 })).units, 3);
+      const said = [await stock.confirm(key, "order:1", { keep: 2 }), await stock.cancel(key, "order:1", { keep: 1 })];
+      assert.deepEqual(said.map(({ status, units, remaining }) => [status, units, remaining]), [["OK", 2, 8], ["OK", 1, 9]]);
+      assert.equal((await stock.look(key, "order:1")).units, 1);
+    });
+
     test("a cart is all or none", async () => {
       const key = newKey();
       const [mug, cup] = [key + "mug", key + "cup"];
@@ -51,6 +60,9 @@ for (const [name, make] of Object.entries(CLIENTS)) {
       await cmd(client, "STOCK.CREATE", cup, "1");
       const cart = await stock.orderAll("order:1", { [mug]: 2, [cup]: 1 }, { buyer: "ann", holdMs: 60_000, ref: "r" });
       assert(cart.done && cart.sales[mug].units === 2 && cart.sales[cup].remaining === 0);
+      const { deadline, ...row } = await stock.look(cup, "order:1");
+      assert.deepEqual(row, { state: "held", units: 1, buyer: "ann", ref: "r" });
+      assert(deadline > Date.now() + 50_000);
       const refused = await stock.orderAll("order:2", { [mug]: 1, [cup]: 1 });
       assert.equal(`${refused.status} ${refused.sales[mug].status}`, "SOLDOUT SKIPPED");
       assert.equal((await stock.confirmAll("order:1", [mug, cup])).status, "OK");

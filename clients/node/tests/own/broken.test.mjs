@@ -232,6 +232,21 @@ for (const name of Object.keys(LIBRARIES)) {
       await eventually("it is free", async () => (await holders(eye, keys[1])) === 0, 5_000);
     });
 
+    test("and where one of them has another value meanwhile", async (t) => {
+      const { proxy, locks, eye } = await set(t, name);
+      const keys = ["{lock}1", "{lock}2"];
+      assert(await cmd(eye, "LOCK.ACQUIRE", keys[0], "TOKEN", "first"));
+      const wait = locks.acquire(keys, { waitMs: 10_000, leaseMs: 60_000 });
+      const told = assert.rejects(wait, { code: "WRONGTYPE" });
+      await eventually("they wait", async () => (await waiting(eye, keys[1])) === 1);
+      proxy.lateMs = 500;
+      assert(await cmd(eye, "LOCK.RELEASE", keys[0], "first"));
+      assert.equal(await cmd(eye, "SET", keys[0], "text"), "OK");
+      proxy.lateMs = 0;
+      await told;
+      await eventually("it is free", async () => (await holders(eye, keys[1])) === 0, 5_000);
+    });
+
     test("a server that runs a script for long is asked again, for a lock and for its release", async (t) => {
       const { locks, eye, server } = await set(t, name);
       await eye.config("SET", "busy-reply-threshold", "20");

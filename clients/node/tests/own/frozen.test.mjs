@@ -4,11 +4,11 @@
 import { describe, test } from "node:test";
 
 import { Cluster } from "ioredis";
-import { Locks, Stock } from "lockstock";
+import { Locks, NotReleased, Stock, Unreachable } from "lockstock";
 
 import { LIBRARIES, ready } from "../libraries.mjs";
 import { startCluster, startSentinel } from "../own.mjs";
-import { assert, cmd, eventually, hangUp, info, newKey, sleep, takes, waiting } from "../servers.mjs";
+import { assert, cmd, eventually, hangUp, info, newKey, rejectsAfter, sleep, takes, waiting } from "../servers.mjs";
 
 const SETTINGS = { "ioredis 6, pipelining by itself": (url) => new Cluster([url], { enableAutoPipelining: true }).on("error", () => {}) };
 
@@ -46,6 +46,49 @@ describe("a node of a cluster that freezes costs nothing of the others", { concu
       assert((await Promise.all((await granted).map((hold) => hold.release()))).every(Boolean));
       await Promise.all(others.map((other) => other.close()));
     });
+  }
+});
+
+const SILENT = {
+  async "in a cluster"(t, name) {
+    const servers = await startCluster(t, 1);
+    // By itself it does not know its address.
+    await (await servers[0].eye(t)).config("SET", "cluster-announce-ip", "127.0.0.1");
+    return { servers, client: await ready(LIBRARIES[name].cluster(servers[0].url)) };
+  },
+  async "behind Sentinel"(t, name) {
+    const { primary, replica, sentinel } = await startSentinel(t, 60_000);
+    return { servers: [primary, replica, sentinel], client: await ready(LIBRARIES[name].sentinel(sentinel.port)) };
+  },
+};
+
+describe("where nothing answers, nobody is kept longer", { concurrency: 3 }, () => {
+  for (const [where, make] of Object.entries(SILENT)) {
+    for (const name of Object.keys(LIBRARIES)) {
+      if (where === "behind Sentinel" && name.startsWith("node-redis 5")) continue;
+      test(`${where}: ${name}`, async (t) => {
+        const { servers, client } = await make(t, name);
+        const locks = new Locks(client);
+        t.after(async () => {
+          for (const server of servers) server.thaw();
+          await locks.close();
+          await hangUp(client);
+        });
+        const eye = await servers[0].eye(t);
+        const hold = await locks.acquire("lock", { leaseMs: 60_000, waitMs: 10_000 });
+        const inLine = locks.acquire("lock", { waitMs: 3_000 });
+        await eventually("it waits", async () => (await waiting(eye, "lock")) === 1);
+        for (const server of servers) server.freeze();
+        const waited = rejectsAfter(inLine, Unreachable);
+        const later = rejectsAfter(locks.acquire("other", { waitMs: 500 }), Unreachable);
+        const others = [locks.locked("lock"), new Stock(client).order("sale", "id"), hold.execute("GET", "lock")];
+        const answers = others.map((answer) => rejectsAfter(answer, Unreachable));
+        const released = rejectsAfter(hold.release(), NotReleased);
+        assert((await later) < 2_500);
+        assert((await waited) < 5_000);
+        for (const answer of [...answers, released]) assert((await answer) < 5_500);
+      });
+    }
   }
 });
 
