@@ -21,7 +21,7 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
     ("CONTRIBUTING.md", "Lettuce 7.7.0", "clients/java/pom.xml", "<lettuce.version>7.7.0.RELEASE<"),
     (DESIGN, "below 2^53 until the year 2255", "src/core/limits.rs", "pub const MAX_EXACT: u64 = (1 << 53) - 1;"),
     (DESIGN, "records of up to 512 orders", "src/core/sale/snapshot.rs", "pub const BLOCK_ORDERS: u32 = 512;"),
-    (DESIGN, "up to 500 steps", "src/core/lock/engine/mod.rs", "Self(500)"),
+    (DESIGN, "up to 500 steps", "src/core/lock/engine/mod.rs", "const BOUND: usize = 500;"),
     (
         DESIGN,
         "at most 128 due holds expire",
@@ -209,7 +209,7 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
     ),
     (ABUSE, "a lease of 2^62 ms", "tests/suite/limits/abuse.rs", "const LONG: i64 = 1 << 62;"),
     (ABUSE, "at a 64-bit millisecond time", "src/core/time.rs", "pub struct UnixMs(pub i64)"),
-    (ABUSE, "the command ends 500 of them", "src/core/lock/engine/mod.rs", "Self(500)"),
+    (ABUSE, "the command ends 500 of them", "src/core/lock/engine/mod.rs", "const BOUND: usize = 500;"),
     (ABUSE, "100000 leases of one lock", LARGE_LOCKS, "const HOLDERS: usize = 100_000;"),
     (ABUSE, "a lock with 100000 holders", LARGE_LOCKS, "const HOLDERS: usize = 100_000;"),
     (ABUSE, "100000 holds of a sale", "tests/suite/limits/large.rs", "const HOLDS: usize = 100_000;"),
