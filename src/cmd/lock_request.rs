@@ -150,7 +150,11 @@ pub fn carry_out<'a>(
         Acquired::Parked(_) => timer::arm(expire_watch::next_look(clock::now().ms)),
         Acquired::Notified { place, waiter } => {
             if cluster::is_node() {
-                state::enter(|state| state.locks.slot_of(waiter).map(|slot| state.slots.began(slot)));
+                state::enter(|state| {
+                    if let Some(slot) = state.locks.slot_of(waiter) {
+                        state.slots.began(slot);
+                    }
+                });
             }
             // It looks at the slots, too.
             timer::arm(expire_watch::next_look(clock::now().ms));
